@@ -1,0 +1,55 @@
+"""What a run leaves behind: V.request.json. Forecast and measurement stand side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class PhaseMeasurement:
+    """Measured figures of one phase. Bytes and seconds; None means it was not measured."""
+
+    phase: str
+    seconds: float
+    vram_peak_bytes: int | None = None
+    ram_peak_bytes: int | None = None
+    steps: int = 0
+    step_seconds: list[float] = field(default_factory=list)
+    link_bytes: int = 0
+    disk_bytes: int = 0
+    stall_seconds: dict[str, float] = field(default_factory=lambda: {"link": 0.0, "disk": 0.0})
+
+    def as_json(self) -> dict[str, Any]:
+        """The measurement as a JSON object."""
+        return dict(vars(self))
+
+
+@dataclass
+class RunReport:
+    """One request, from plan to result. Written beside the video as V.request.json."""
+
+    request: dict[str, Any]
+    geometry: dict[str, Any]
+    snapshot: dict[str, Any] = field(default_factory=dict)
+    plan: dict[str, Any] = field(default_factory=dict)
+    kernels: dict[str, Any] = field(default_factory=dict)
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    phases: list[dict[str, Any]] = field(default_factory=list)
+    lora: list[dict[str, Any]] = field(default_factory=list)
+    checkpoint: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    audio_health: dict[str, Any] = field(default_factory=dict)
+    latents_sha256: str | None = None
+
+    def add_phase(self, measured: PhaseMeasurement, forecast: dict[str, Any] | None) -> None:
+        """Put a measurement beside its forecast."""
+        self.phases.append(
+            {"phase": measured.phase, "forecast": forecast, "measured": measured.as_json()}
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as a JSON object."""
+        return dict(vars(self))

@@ -1,0 +1,20 @@
+"""Shared fixtures. Tests are grouped by what they need: pure, numeric, gpu, comfy, browser."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SHARED = REPOSITORY.parent / "shared"
+
+
+@pytest.fixture(scope="session")
+def golden_dir() -> Path:
+    """Folder of golden tensors: LOWPEAK_GOLDEN, else ../shared/oracles/golden, else a loud skip."""
+    folder = Path(os.environ.get("LOWPEAK_GOLDEN", SHARED / "oracles" / "golden"))
+    if not folder.is_dir():
+        pytest.skip(f"no golden tensors: {folder} is not a folder (set LOWPEAK_GOLDEN)")
+    return folder
