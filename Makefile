@@ -32,9 +32,8 @@ test-comfy: venv
 lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p lowpeak.engine.planner
-	$(BIN)/mypy -m lowpeak.engine.errors -m lowpeak.engine.units -m lowpeak.engine.geometry \
-	  -m lowpeak.engine.request -m lowpeak.engine.events -m lowpeak.engine.report
+	$(BIN)/mypy --explicit-package-bases engine/planner engine/errors.py engine/units.py \
+	  engine/geometry.py engine/request.py engine/events.py engine/report.py
 
 clean:
 	rm -rf $(VENV) out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
