@@ -1,0 +1,102 @@
+"""What a prompt becomes: rows of the packed sequence, one vector and one tag each.
+
+Every encoder answers the same call, so that the toy, the streamed Qwen3-VL stack and ComfyUI's own
+conditioning can stand in for each other. The prompt is taken verbatim: no template, no special
+tokens, no padding, no negative prompt (facts: model sheet f). An empty prompt is one pad row,
+because a text range of zero rows would leave the scans without the state that they start from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+from ..errors import CheckpointError, RequestError
+
+TAG_VISION = 0
+TAG_TEXT = 1
+MAX_TEXT_ROWS = 16_384
+FOLDER = "text_encoder"  # of a checkpoint
+CONFIG_FILE = "config.json"
+
+
+@dataclass(frozen=True)
+class TextConditioning:
+    """Encoded prompt. embeds: [N_t, text_dim] float32; tags: [N_t] int64, 1 text and 0 vision."""
+
+    embeds: Tensor
+    tags: Tensor
+
+    def __post_init__(self) -> None:
+        if self.embeds.ndim != 2 or self.tags.shape != self.embeds.shape[:1]:
+            raise RequestError(
+                f"conditioning of shape {tuple(self.embeds.shape)} has {tuple(self.tags.shape)} "
+                "tags: expected [rows, width] and one tag a row",
+                field="prompt",
+            )
+        if not 1 <= self.rows <= MAX_TEXT_ROWS:
+            raise RequestError(
+                f"the prompt has {self.rows} rows, the limit is {MAX_TEXT_ROWS}", field="prompt"
+            )
+
+    @property
+    def rows(self) -> int:
+        """N_t."""
+        return self.embeds.shape[0]
+
+
+@runtime_checkable
+class TextEncoder(Protocol):
+    """Prompt and pictures in, conditioning out. Deterministic; knows no request and no plan."""
+
+    @property
+    def text_dim(self) -> int:
+        """Width of a row."""
+
+    def encode(self, prompt: str, *, images: Sequence[Tensor] = ()) -> TextConditioning:
+        """Encode `prompt` verbatim, after one labelled vision block for each picture.
+
+        images: [height, width, 3] uint8 each, in the order of their labels ("Picture 1: ", ...).
+        Raises RequestError when the prompt is longer than MAX_TEXT_ROWS rows.
+        """
+
+    def close(self) -> None:
+        """Give back weights and files. Safe to call twice."""
+
+
+def open_text_encoder(checkpoint: Path) -> TextEncoder:
+    """The encoder that lies in `checkpoint`, chosen by what its config says, never by its name.
+
+    Raises CheckpointError when there is none, or when its format is unknown here.
+    """
+    from .toy import TOY_FORMAT, ToyTextEncoder
+
+    folder = checkpoint / FOLDER
+    config = read_config(folder)
+    if config.get("format") == TOY_FORMAT:
+        return ToyTextEncoder.open(folder)
+    raise CheckpointError(
+        "this text encoder cannot be run yet",
+        file=folder / CONFIG_FILE,
+        expected=TOY_FORMAT,
+        found=config.get("format", config.get("model_type")),
+    )
+
+
+def read_config(folder: Path) -> dict[str, object]:
+    """The encoder's config. Raises CheckpointError when it is missing or no JSON object."""
+    file = folder / CONFIG_FILE
+    if not file.is_file():
+        raise CheckpointError("the text encoder's config is missing", file=file)
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as damage:
+        raise CheckpointError(f"the config is not JSON: {damage}", file=file) from damage
+    if not isinstance(config, dict):
+        raise CheckpointError("the config is not a JSON object", file=file)
+    return config
