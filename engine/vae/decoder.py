@@ -1,0 +1,205 @@
+"""Decode a video: tiles and clips through the streamed ViT stack, then to frames.
+
+All tiles of a group of clips pass through block i before block i + 1 is asked for, so weights cross
+the link once a group. Work inside a block goes in batches of `TILE_BATCH` tiles of one clip: that
+partition belongs to the model, so a larger group changes no bit. Frames leave clip by clip; the
+whole video exists nowhere. No placement is decided here (facts: model sheet e.2-e.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..errors import Cancelled, CheckpointError, RequestError
+from .config import VideoVaeConfig
+from .space import denormalise, pixels_to_uint8
+from .stitch import stitch_tiles
+from .tiles import TILE_OVERLAP_PX, TILE_PX, Axis, split_axis
+from .vit import Block, apply_block, embed_tiles, linear, rope_tables
+
+TILE_BATCH = 4
+Blocks = Callable[[], Iterable[Block]] | Iterable[Block]
+
+
+def decode_video(
+    latents: Tensor,
+    root: Mapping[str, Tensor],
+    blocks: Blocks,
+    config: VideoVaeConfig,
+    *,
+    tile_px: int | tuple[int, int] = TILE_PX,
+    overlap_px: int | tuple[int, int] = TILE_OVERLAP_PX,
+    clips_per_group: int = 1,
+    tiled: bool = True,
+    compute_dtype: torch.dtype = torch.float32,
+    on_frames: Callable[[Tensor], None] | None = None,
+    is_cancelled: Callable[[], bool] | None = None,
+) -> Tensor | None:
+    """Decode normalised latents.
+
+    latents: [1, 24, F, H/16, W/16], F = 5n+2, any float dtype.
+    root: `post_quant_conv.*`, `proj_in.*`, `register_tokens`, `norm_out.*`, `proj_out.*`, on the
+    device that does the work. blocks: called (or iterated) once a group of clips; gives block i's
+    tensors, which may die with the next one. tile_px, overlap_px: (height, width) or one for both.
+
+    With `on_frames`, hands over uint8 [frames, H, W, 3] on the device, clip by clip, 17n+5 frames
+    in all, and returns None. Without, returns float32 [1, 3, 17n+5, H, W] in the model's own
+    colour space (ImageNet-normalised, not clamped). Raises RequestError for a shape that is no
+    video, Cancelled("decode") at a block border.
+    """
+    layout = _Layout.plan(latents, config, tile_px, overlap_px, tiled)
+    device = root["proj_in.weight"].device
+    tables = rope_tables(layout.tile_shape, config, device)
+    parts: list[Tensor] = []
+    emit = parts.append if on_frames is None else _pixel_sink(on_frames)
+    held: Tensor | None = None
+    for first in range(0, layout.clips, clips_per_group):
+        group = range(first, min(first + clips_per_group, layout.clips))
+        streams = [
+            embed_tiles(layout.clip_tiles(latents, clip, device), root, config) for clip in group
+        ]
+        count = 0
+        for block in blocks() if callable(blocks) else blocks:
+            if is_cancelled is not None and is_cancelled():
+                raise Cancelled("decode")
+            for stream in streams:
+                for rows in stream.split(TILE_BATCH):
+                    apply_block(rows, block, tables, config, compute_dtype)
+            count += 1
+        if count != config.blocks:
+            raise CheckpointError(
+                "the decoder's stack ended early", expected=f"{config.blocks} blocks", found=count
+            )
+        for stream in streams:
+            held = _finish_clip(stream, held, root, layout, compute_dtype, emit)
+        del streams
+    assert held is not None
+    emit(held)
+    return torch.cat(parts, dim=1).unsqueeze(0) if on_frames is None else None
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Tiles and clips of one video, in pixels; latents are `stride_px` times coarser."""
+
+    config: VideoVaeConfig
+    clips: int
+    tall: Axis
+    wide: Axis
+
+    @classmethod
+    def plan(
+        cls,
+        latents: Tensor,
+        config: VideoVaeConfig,
+        tile_px: int | tuple[int, int],
+        overlap_px: int | tuple[int, int],
+        tiled: bool,
+    ) -> _Layout:
+        if latents.ndim != 5 or latents.shape[0] != 1 or latents.shape[1] != config.latent_channels:
+            raise RequestError(
+                f"video latents have shape {tuple(latents.shape)}, "
+                f"need [1, {config.latent_channels}, F, H, W]"
+            )
+        sides = [side * config.stride_px for side in latents.shape[3:]]
+        sizes = _pair(tile_px) if tiled else tuple(sides)
+        overlaps = _pair(overlap_px) if tiled else (0, 0)
+        tall, wide = (
+            split_axis(*item, config.stride_px) for item in zip(sides, sizes, overlaps, strict=True)
+        )
+        return cls(config, config.clip_rule.clips(latents.shape[2]), tall, wide)
+
+    @property
+    def tile_shape(self) -> tuple[int, int, int]:
+        """Latents of a tile of a clip: time, height, width."""
+        step = self.config.stride_px
+        return self.config.clip_rule.clip_latents, self.tall.size // step, self.wide.size // step
+
+    def clip_tiles(self, latents: Tensor, clip: int, device: torch.device) -> Tensor:
+        """Raw (denormalised) latents of a clip's tiles: [tiles, 24, 7, h, w] float32."""
+        rule, step = self.config.clip_rule, self.config.stride_px
+        start = clip * rule.stride_latents
+        z = latents[0, :, start : start + rule.clip_latents].to(device, torch.float32)
+        z = denormalise(z, self.config, channel_axis=0)
+        _, high, broad = self.tile_shape
+        return torch.stack(
+            [
+                z[:, :, top // step : top // step + high, left // step : left // step + broad]
+                for top in self.tall.starts
+                for left in self.wide.starts
+            ]
+        )
+
+
+def _finish_clip(
+    stream: Tensor,
+    held: Tensor | None,
+    root: Mapping[str, Tensor],
+    layout: _Layout,
+    compute_dtype: torch.dtype,
+    emit: Callable[[Tensor], None],
+) -> Tensor:
+    """Pixels of one clip: emits its frames [3, n, H, W] and returns those to fade into the next.
+
+    One latent frame at a time, so that no more than four full frames exist in tiles.
+    """
+    rule = layout.config.clip_rule
+    shape = (layout.config.pixel_channels, layout.tall.length, layout.wide.length)
+    shown = stream.new_empty(shape[0], rule.clip_frames, *shape[1:])
+    kept = stream.new_empty(shape[0], rule.fade_frames, *shape[1:])
+    per_latent = rule.frames_per_latent
+    decoded: Tensor | None = None
+    loaded = -1
+    for item in rule.decoded_frames():
+        latent, offset = divmod(item.frame, per_latent)
+        if latent != loaded:
+            decoded = _latent_frame(stream, latent, root, layout, compute_dtype)
+            loaded = latent
+        assert decoded is not None
+        frame = decoded[:, offset]
+        if not item.held and held is not None and item.position < rule.fade_frames:
+            share = item.position / rule.fade_frames
+            frame = held[:, item.position] * (1 - share) + frame * share
+        (kept if item.held else shown)[:, item.position] = frame
+    emit(shown)
+    return kept
+
+
+def _latent_frame(
+    stream: Tensor,
+    latent: int,
+    root: Mapping[str, Tensor],
+    layout: _Layout,
+    compute_dtype: torch.dtype,
+) -> Tensor:
+    """The frames of latent frame `latent` of a clip, tiles stitched: [3, 4, H, W] float32."""
+    config = layout.config
+    _, high, broad = layout.tile_shape
+    rows = stream[:, latent * high * broad : (latent + 1) * high * broad]
+    y = F.layer_norm(
+        rows,
+        rows.shape[-1:],
+        root["norm_out.weight"].float(),
+        root["norm_out.bias"].float(),
+        config.decoder_eps,
+    ).to(compute_dtype)
+    y = linear(y, root, "proj_out").float()
+    step, frames = config.stride_px, config.clip_rule.frames_per_latent
+    y = y.view(-1, high, broad, config.pixel_channels, frames, step, step)
+    y = y.permute(0, 3, 4, 1, 5, 2, 6).reshape(
+        -1, config.pixel_channels, frames, high * step, broad * step
+    )
+    return stitch_tiles(y, layout.tall, layout.wide)
+
+
+def _pixel_sink(on_frames: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
+    return lambda frames: on_frames(pixels_to_uint8(frames))
+
+
+def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else value

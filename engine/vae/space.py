@@ -1,0 +1,36 @@
+"""The spaces at the two ends of the video autoencoder: normalised latents, and colours."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .config import PIXEL_MEAN, PIXEL_STD, VideoVaeConfig
+
+
+def denormalise(latents: Tensor, config: VideoVaeConfig, *, channel_axis: int = 1) -> Tensor:
+    """latents * std + mean, per channel (facts e.3)."""
+    mean, std = _statistics(latents, config, channel_axis)
+    return latents * std + mean
+
+
+def normalise(latents: Tensor, config: VideoVaeConfig, *, channel_axis: int = 1) -> Tensor:
+    """(latents - mean) / std, per channel (facts e.3)."""
+    mean, std = _statistics(latents, config, channel_axis)
+    return (latents - mean) / std
+
+
+def pixels_to_uint8(frames: Tensor) -> Tensor:
+    """Model colours [3, n, H, W] float32 to uint8 [n, H, W, 3], rounded to nearest."""
+    mean = frames.new_tensor(PIXEL_MEAN).view(3, 1, 1, 1)
+    std = frames.new_tensor(PIXEL_STD).view(3, 1, 1, 1)
+    levels = (frames * std + mean).clamp_(0, 1).mul_(255).round_()
+    return levels.to(torch.uint8).permute(1, 2, 3, 0).contiguous()
+
+
+def _statistics(like: Tensor, config: VideoVaeConfig, axis: int) -> tuple[Tensor, Tensor]:
+    shape = [1] * like.ndim
+    shape[axis] = -1
+    mean = torch.tensor(config.latents_mean, dtype=torch.float32, device=like.device).view(shape)
+    std = torch.tensor(config.latents_std, dtype=torch.float32, device=like.device).view(shape)
+    return mean, std
