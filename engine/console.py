@@ -1,0 +1,113 @@
+"""The command line as a host: progress and notices on standard error, Ctrl-C as a request to stop.
+
+Standard output belongs to results. The first Ctrl-C asks the engine to stop at the next block
+border; the second one interrupts at once. Bars appear only on a terminal, and only for a phase that
+has gone on for two seconds, so that short work leaves no flicker. All own text is ASCII.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from .events import Event
+from .units import format_gib, format_seconds
+
+BAR_AFTER_SECONDS = 2.0
+
+
+class ConsoleHost:
+    """Shows events on standard error. `quiet` leaves only notices."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._bars_wanted = not quiet and sys.stderr.isatty()
+        self._quiet = quiet
+        self._stop = False
+        self._progress: Any = None
+        self._task: Any = None
+        self._phase = ""
+        self._phase_began_seconds = 0.0
+
+    def is_cancelled(self) -> bool:
+        """True after the first Ctrl-C."""
+        return self._stop
+
+    def cancel(self) -> None:
+        """Ask the engine to stop."""
+        self._stop = True
+
+    def release_memory(self, need_bytes: int) -> None:
+        """A console owns no device memory."""
+
+    def emit(self, event: Event) -> None:
+        """Show one event."""
+        if event.phase != self._phase:
+            self._end_bar()
+            self._phase, self._phase_began_seconds = event.phase, time.monotonic()
+        if event.kind == "progress":
+            self._show_progress(event)
+        elif event.kind == "notice":
+            self._say(event.message)
+        elif event.kind == "measured" and not self._quiet:
+            self._end_bar()
+            self._say(measured_line(event))
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._end_bar()
+
+    def _show_progress(self, event: Event) -> None:
+        lasted_seconds = time.monotonic() - self._phase_began_seconds
+        if not self._bars_wanted or not event.steps or lasted_seconds < BAR_AFTER_SECONDS:
+            return
+        if self._progress is None:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._progress = Progress(console=Console(stderr=True), transient=True)
+            self._progress.start()
+            self._task = self._progress.add_task(event.phase, total=event.steps)
+        self._progress.update(self._task, completed=event.step or 0, total=event.steps)
+
+    def _end_bar(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = self._task = None
+
+    def _say(self, text: str) -> None:
+        if text:
+            print(text, file=sys.stderr, flush=True)
+
+
+def measured_line(event: Event) -> str:
+    """'decode  3.20 s, VRAM 1.20 GiB, RAM 0.80 GiB': what a phase took."""
+    parts = [format_seconds(event.seconds)] if event.seconds is not None else []
+    if event.vram_peak_bytes:
+        parts.append(f"VRAM {format_gib(event.vram_peak_bytes)}")
+    if event.ram_peak_bytes:
+        parts.append(f"RAM {format_gib(event.ram_peak_bytes)}")
+    return f"{event.phase:<12} {', '.join(parts)}"
+
+
+@contextmanager
+def console_host(*, quiet: bool = False) -> Iterator[ConsoleHost]:
+    """A host whose first Ctrl-C cancels and whose second one interrupts; handlers are put back."""
+    host = ConsoleHost(quiet=quiet)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if host.is_cancelled():
+            raise KeyboardInterrupt
+        host.cancel()
+        print("stopping at the next block; Ctrl-C again stops at once", file=sys.stderr)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield host
+    finally:
+        signal.signal(signal.SIGINT, before)
+        host.close()

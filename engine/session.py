@@ -1,0 +1,113 @@
+"""What one run holds open: device, host, plan, report, and resources closed in reverse order.
+
+A phase is entered by name. Its forecast is announced when it begins and its measurement when it
+ends, and both go side by side into the report. An out-of-memory inside a phase becomes
+MeasuredOverrun with that phase's forecast; nothing is retried here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from .errors import Cancelled, MeasuredOverrun
+from .events import Event, Host
+from .meter import Meter, resident_bytes
+from .report import PhaseMeasurement, RunReport
+
+
+class Session:
+    """Use as a context manager. `forecasts` maps a phase to its object in `plan --json`."""
+
+    def __init__(
+        self,
+        device: torch.device,
+        host: Host,
+        report: RunReport,
+        forecasts: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        self.device, self.host, self.report = device, host, report
+        self.resources = ExitStack()
+        self._forecasts = forecasts
+        self._meter = Meter(device)
+        self._phase = ""
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.resources.close()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[PhaseMeasurement]:
+        """Run the body as phase `name`: announce, measure, report. Raises MeasuredOverrun."""
+        forecast = self._forecasts.get(name)
+        self._announce("forecast", name, forecast or {})
+        self._phase = name
+        measured: PhaseMeasurement | None = None
+        try:
+            with self._meter.phase(name) as measured:
+                yield measured
+        except torch.OutOfMemoryError as short:
+            raise self._overrun("vram", forecast, measured) from short
+        except MemoryError as short:
+            raise self._overrun("ram", forecast, measured) from short
+        finally:
+            self._phase = ""
+            if measured is not None:
+                self.report.add_phase(measured, dict(forecast) if forecast else None)
+                self._announce("measured", name, measured.as_json())
+
+    def progress(self, step: int, steps: int, seconds: float | None = None) -> None:
+        """Tell the host how far the current phase is."""
+        self.host.emit(
+            Event(
+                "progress",
+                self._phase,
+                step=step,
+                steps=steps,
+                seconds=seconds,
+                vram_bytes=self._meter.device_bytes(),
+                ram_bytes=resident_bytes(),
+            )
+        )
+
+    def notice(self, message: str) -> None:
+        """Tell the user once, now and in the report."""
+        if message not in self.report.notices:
+            self.report.notices.append(message)
+            self.host.emit(Event("notice", self._phase, message))
+
+    def check_cancelled(self, where: str) -> None:
+        """Raise Cancelled when the host asked to stop."""
+        if self.host.is_cancelled():
+            raise Cancelled(where)
+
+    def release_device_cache(self) -> None:
+        """Give freed device memory back, so that the next phase starts from its own peak."""
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _announce(self, kind: Any, phase: str, figures: Mapping[str, Any]) -> None:
+        self.host.emit(
+            replace(
+                Event(kind, phase),
+                seconds=figures.get("seconds"),
+                vram_peak_bytes=figures.get("vram_peak_bytes"),
+                ram_peak_bytes=figures.get("ram_peak_bytes"),
+                steps=figures.get("steps") or None,
+                terms=tuple(figures.get("terms", ())),
+            )
+        )
+
+    def _overrun(
+        self, axis: str, forecast: Mapping[str, Any] | None, measured: PhaseMeasurement | None
+    ) -> MeasuredOverrun:
+        key = f"{axis}_peak_bytes"
+        planned = int((forecast or {}).get(key) or 0)
+        used = int(getattr(measured, key, None) or 0)
+        return MeasuredOverrun(measured.phase if measured else "", axis, planned, used)

@@ -1,0 +1,85 @@
+"""Phases of a session: forecast and measurement side by side, errors with their phase."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lowpeak.engine.errors import Cancelled, MeasuredOverrun
+from lowpeak.engine.events import QuietHost
+from lowpeak.engine.report import RunReport
+from lowpeak.engine.session import Session
+
+MIB = 1 << 20
+
+
+def open_session(host: QuietHost, forecasts: dict[str, dict[str, object]]) -> Session:
+    return Session(torch.device("cpu"), host, RunReport({}, {}), forecasts)
+
+
+def test_a_phase_leaves_forecast_and_measurement_side_by_side() -> None:
+    host = QuietHost()
+    forecast = {"phase": "encode", "ram_peak_bytes": 123, "seconds": 4.5, "terms": ()}
+    with open_session(host, {"encode": forecast}) as session:
+        with session.phase("encode") as measured:
+            measured.steps = 3
+            session.progress(1, 3)
+        with session.phase("decode"):
+            pass
+    first, second = session.report.phases
+    assert first["forecast"] == forecast and first["measured"]["steps"] == 3
+    assert first["measured"]["seconds"] > 0 and second["forecast"] is None
+    assert [(event.kind, event.phase) for event in host.events] == [
+        ("forecast", "encode"),
+        ("progress", "encode"),
+        ("measured", "encode"),
+        ("forecast", "decode"),
+        ("measured", "decode"),
+    ]
+    assert host.events[0].ram_peak_bytes == 123 and host.events[0].seconds == 4.5
+
+
+def test_the_host_peak_is_that_of_the_phase_alone() -> None:
+    with open_session(QuietHost(), {}) as session:
+        with session.phase("encode"):
+            block = torch.ones(64 * MIB, dtype=torch.uint8)
+            del block
+        with session.phase("decode"):
+            pass
+    high, low = (item["measured"]["ram_peak_bytes"] for item in session.report.phases)
+    assert high - low > 40 * MIB
+
+
+@pytest.mark.parametrize(
+    ("raised", "axis"), [(torch.OutOfMemoryError(), "vram"), (MemoryError(), "ram")]
+)
+def test_out_of_memory_names_the_phase_and_what_was_planned(raised: Exception, axis: str) -> None:
+    forecast = {"vram_peak_bytes": 7, "ram_peak_bytes": 7}
+    session = open_session(QuietHost(), {"decode": forecast})
+    with session, pytest.raises(MeasuredOverrun) as caught, session.phase("decode"):
+        raise raised
+    assert (caught.value.phase, caught.value.axis, caught.value.forecast_bytes) == (
+        "decode",
+        axis,
+        7,
+    )
+    assert caught.value.exit_code == 5
+    assert [item["phase"] for item in session.report.phases] == ["decode"]
+
+
+def test_resources_are_closed_in_reverse_order_also_after_an_error() -> None:
+    closed: list[str] = []
+    with pytest.raises(Cancelled), open_session(QuietHost(), {}) as session:
+        session.resources.callback(closed.append, "first")
+        session.resources.callback(closed.append, "second")
+        raise Cancelled("here")
+    assert closed == ["second", "first"]
+
+
+def test_a_notice_is_said_once() -> None:
+    host = QuietHost()
+    with open_session(host, {}) as session:
+        session.notice("snapped")
+        session.notice("snapped")
+    assert session.report.notices == ["snapped"]
+    assert [event.message for event in host.events] == ["snapped"]
