@@ -1,0 +1,77 @@
+"""From named tensors to weights, by views only: it works on a device slot as on a host copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from ...kernels.weights import Weight
+from ..errors import CheckpointError
+from ..model.config import ModelConfig
+from .names import FP32_ROOT, block_linears, root_linears
+
+
+def assemble(
+    tensors: Mapping[str, Tensor], weight_format: str, config: ModelConfig
+) -> dict[str, Weight | Tensor]:
+    """A block's raw tensors (local names) as weights and tensors. No byte is copied.
+
+    Keys of the result: the big linears by plain name (`attn.orig.to_q`, `attn.orig.to_k`,
+    `attn.orig.to_v`, `attn.orig.to_out.0`, `ff.net.0.proj`, `ff.net.2`, and `attn.to_out_linear`
+    with VDN) are Weights; everything else stays a Tensor under its full local name. The dense
+    model uses the same names. Raises CheckpointError for a linear without weight or scale.
+    """
+    return _assemble(tensors, weight_format, block_linears(config))
+
+
+def assemble_root(
+    tensors: Mapping[str, Tensor], weight_format: str, config: ModelConfig
+) -> dict[str, Weight | Tensor]:
+    """The root's raw tensors (diffusers names) as weights and tensors. No byte is copied.
+
+    Every linear is a Weight under its plain name: `proj_in`, `audio_proj_in`, `context_embedder`,
+    `time_embedder.linear_1`, `time_embedder.linear_2`, `norm_out.linear`, `proj_out`,
+    `audio_proj_out`, `token_refiner.refiner_blocks.{i}.attn.to_q`, ...; norms are Tensors under
+    their full names (`token_refiner.final_norm.weight`, `norm_out.norm.weight`, ...).
+    """
+    plain = [name for name in FP32_ROOT if name != "time_embedder"]
+    if "adaln_t_table" not in tensors:
+        plain += ["time_embedder.linear_1", "time_embedder.linear_2"]
+    return _assemble(tensors, weight_format, (*root_linears(config), *plain, "norm_out.linear"))
+
+
+def _assemble(
+    tensors: Mapping[str, Tensor], weight_format: str, linears: tuple[str, ...]
+) -> dict[str, Weight | Tensor]:
+    found: dict[str, Weight | Tensor] = {}
+    used: set[str] = set()
+    for name in linears:
+        found[name], names = _weight(tensors, name, weight_format)
+        used |= names
+    return found | {name: tensor for name, tensor in tensors.items() if name not in used}
+
+
+def _weight(
+    tensors: Mapping[str, Tensor], name: str, weight_format: str
+) -> tuple[Weight, set[str]]:
+    used = {f"{name}.bias", f"{name}.original.bias"} & tensors.keys()
+    bias = tensors[next(iter(used))] if used else None
+    for suffix in ("weight_fp8", "weight_int8", "weight"):
+        codes = tensors.get(f"{name}.{suffix}")
+        if codes is not None:
+            break
+    else:
+        raise CheckpointError("a linear has no weight", tensor=name, expected="weight")
+    used.add(f"{name}.{suffix}")
+    if suffix == "weight":
+        return Weight("plain", codes, None, bias), used
+    scale = tensors.get(f"{name}.weight_scale")
+    if scale is None:
+        raise CheckpointError("missing scale", tensor=f"{name}.weight_scale", expected="fp32")
+    used.add(f"{name}.weight_scale")
+    if suffix == "weight_int8":
+        return Weight("int8-convrot", codes, scale.view(-1, 1), bias), used
+    rowwise = weight_format == "fp8-rowwise" and scale.numel() == codes.shape[0]
+    kind = "fp8-rowwise" if rowwise else "fp8-tensor"
+    return Weight(kind, codes, scale.view(1, -1), bias), used
