@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 KeySource = Literal["store", "recompute", "host"]
 Residual = Literal["device", "host"]
+Limit = Literal["compute", "link", "disk"]
 KEY_SOURCES: tuple[KeySource, ...] = ("store", "recompute", "host")
 
 
@@ -25,6 +26,7 @@ class Placement:
     disk_blocks: further blocks that are read from disk at every pass. The three sum to all blocks.
     transfer_slots: device slots that streamed blocks pass through (0 only if all are resident).
     half_slots: a slot holds half a block (attention half, then feed-forward half).
+    tiles_per_group: decode only: tiles that go through a block together (0 in other phases).
     """
 
     keys: KeySource = "store"
@@ -34,6 +36,7 @@ class Placement:
     disk_blocks: int = 0
     transfer_slots: int = 2
     half_slots: bool = False
+    tiles_per_group: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """The placement object of `plan --json`."""
@@ -89,6 +92,15 @@ class ModelFacts:
     vae_block_bytes: int = 134_287_360
     upscaler_bytes: int = 690_592_672
     source: str = "published sizes"
+    refiner_bytes: int = 770_703_360  # part of root_bytes; leaves the device before the first step
+    text_layer_bytes: int = 274_300_000
+    text_ffn: int = 25600
+    vae_hidden: int = 2048
+    vae_ffn: int = 8192
+    upscaler_channels: int = 512
+    upscaler_layers: int = 12  # residual blocks before and after the resize, each
+    lora_block_bytes: int = 0  # online factors that travel with a block
+    lora_root_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,7 +127,7 @@ class PhasePlan:
     seconds: float
     steps: int
     seconds_per_step: float
-    limited_by: Literal["compute", "link", "disk"]
+    limited_by: Limit
     placement: Placement | None = None
     terms: tuple[Term, ...] = ()
 

@@ -1,0 +1,223 @@
+"""plan_request: from a request and a machine to a Plan, or DoesNotFit. Pure, milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..errors import DoesNotFit, RequestError, Shortage
+from ..geometry import MIN_FRAMES, MIN_SIDE_PX, Geometry, snap_side
+from ..request import Request
+from .calibration import Calibration
+from .cost import SECONDS, VRAM, term
+from .explain import pass_reasons, request_reasons
+from .passes import Pass, sampling_passes
+from .search import Budget, PassChoice, PassSearch, SearchSpace, make_budget
+from .stacks import DecodeSearch, Machine, plan_encode, plan_upscale
+from .timing import first_step_seconds
+from .types import HardwareSnapshot, ModelFacts, PhasePlan, Plan
+from .workload import workload
+
+EVERYTHING = SearchSpace()
+_SMALLER_AREAS = (0.75, 0.5, 0.33, 0.2, 0.1)
+
+
+def plan_request(
+    request: Request,
+    snapshot: HardwareSnapshot,
+    facts: ModelFacts,
+    calibration: Calibration,
+    *,
+    space: SearchSpace = EVERYTHING,
+    margins: Mapping[str, int] | None = None,
+) -> Plan:
+    """The plan of a request on a machine. Never changes the request.
+
+    margins: bytes by axis ("vram", "ram") that this machine's history asks for instead of the
+    calibration's. Raises DoesNotFit with every shortage and with smaller requests that were planned
+    and fit; RequestError for a machine that cannot be planned.
+    """
+    if snapshot.system == "macos":
+        raise RequestError("macOS is recorded but not planned: no CUDA device", field="system")
+    budget = _with_margins(make_budget(snapshot, calibration), margins)
+    plan = _plan(request, snapshot, facts, calibration, budget, space)
+    if isinstance(plan, Plan):
+        return plan
+    fits = _smaller_requests(request, snapshot, facts, calibration, budget, space)
+    raise DoesNotFit(plan, fits)
+
+
+def _with_margins(budget: Budget, margins: Mapping[str, int] | None) -> Budget:
+    if not margins:
+        return budget
+    vram = margins.get("vram", budget.vram_margin_bytes)
+    ram = margins.get("ram", budget.ram_margin_bytes)
+    return replace(
+        budget,
+        vram_bytes=budget.vram_bytes + budget.vram_margin_bytes - vram,
+        ram_bytes=budget.ram_bytes + budget.ram_margin_bytes - ram,
+        vram_margin_bytes=vram,
+        ram_margin_bytes=ram,
+    )
+
+
+def _plan(
+    request: Request,
+    snapshot: HardwareSnapshot,
+    facts: ModelFacts,
+    calibration: Calibration,
+    budget: Budget,
+    space: SearchSpace,
+) -> Plan | list[Shortage]:
+    """The plan, or every shortage of every phase."""
+    machine = Machine(facts, calibration, budget)
+    passes = sampling_passes(request)
+    phases: list[PhasePlan] = []
+    short: list[Shortage] = []
+    reasons = request_reasons(request, snapshot, calibration, budget)
+
+    def keep(result: PhasePlan | list[Shortage]) -> PhasePlan | None:
+        if isinstance(result, list):
+            short.extend(result)
+            return None
+        phases.append(result)
+        return result
+
+    keep(plan_encode(machine, workload(request, request.geometry, facts).text_rows))
+    held = 0  # blocks that the sampling worker already has in memory
+    for index, item in enumerate(passes):
+        search = PassSearch(
+            workload(request, item.geometry, facts),
+            item.steps,
+            calibration,
+            snapshot.system,
+            space,
+        )
+        choice = search.choose(budget)
+        if choice is None:
+            short += search.shortages(item.phase, budget)
+            continue
+        phase = _sample_phase(item, choice, search, calibration, held, start=index == 0)
+        keep(phase)
+        place = choice.candidate.placement
+        held = place.resident_blocks + place.pinned_blocks
+        reasons += pass_reasons(item, choice, budget)
+        if item.phase == "sample_low" and item.geometry != request.geometry:
+            keep(plan_upscale(machine, item.geometry, request.geometry, phase.ram_peak_bytes))
+            held = place.pinned_blocks  # resident blocks made room for the upscaler
+    keep(DecodeSearch(machine, request.geometry).plan())
+    if short:
+        return short
+    seconds = sum(phase.seconds for phase in phases)
+    spread = 0.5 if calibration.extrapolated else 0.25
+    return Plan(
+        tuple(phases),
+        tuple(reasons),
+        seconds_range=(seconds * (1 - spread), seconds * (1 + spread)),
+        notes=calibration.notes + snapshot.notes,
+    )
+
+
+def _sample_phase(
+    item: Pass,
+    choice: PassChoice,
+    search: PassSearch,
+    calibration: Calibration,
+    held: int,
+    *,
+    start: bool,
+) -> PhasePlan:
+    """The chosen placement of a pass as a phase: terms, first step, steady steps."""
+    step, place = choice.step, choice.candidate.placement
+    kept = place.resident_blocks + place.pinned_blocks
+    fresh = place.disk_blocks + max(0, kept - held)
+    first = first_step_seconds(choice.clock, step, fresh)
+    launch = calibration["rates.worker_start"] if start else 0.0
+    terms = choice.memory.terms(place)
+    missing = choice.candidate.vram_bytes - sum(t.value for t in terms if t.unit == VRAM)
+    if missing:
+        terms.append(term("text refiner, before the first step", missing, VRAM))
+    terms += [
+        term("worker start", launch, SECONDS, calibration.source("rates.worker_start")),
+        term("compute", item.steps * step.compute, SECONDS, calibration.source("rates.attention")),
+        term("waiting for the link", item.steps * step.link_stall, SECONDS),
+        term("waiting for the disk", item.steps * step.disk_stall, SECONDS),
+        term("first read of the blocks", first - step.total, SECONDS),
+    ]
+    return PhasePlan(
+        item.phase,
+        choice.candidate.vram_bytes,
+        choice.candidate.ram_bytes,
+        launch + first + (item.steps - 1) * step.total,
+        item.steps,
+        step.total,
+        step.limited_by,
+        place,
+        tuple(t for t in terms if t.value),
+    )
+
+
+def _smaller_requests(
+    request: Request,
+    snapshot: HardwareSnapshot,
+    facts: ModelFacts,
+    calibration: Calibration,
+    budget: Budget,
+    space: SearchSpace,
+) -> list[dict[str, Any]]:
+    """Requests below this one that were planned and fit: shorter, then smaller, then both."""
+
+    def fits(geometry: Geometry) -> bool:
+        smaller = replace(request, geometry=geometry)
+        found = _plan(smaller, snapshot, facts, calibration, budget, space)
+        return isinstance(found, Plan)
+
+    found = []
+    shorter = _longest(request.geometry, fits)
+    if shorter is not None:
+        found.append(shorter)
+    for geometry in _smaller_canvases(request.geometry):
+        if fits(geometry):
+            found.append(geometry)
+            break
+    if not found:
+        least = Geometry(MIN_SIDE_PX, MIN_SIDE_PX, MIN_FRAMES)
+        for geometry in _smaller_canvases(request.geometry):
+            shorter = _longest(geometry, fits)
+            if shorter is not None:
+                found.append(shorter)
+                break
+        else:
+            if fits(least):
+                found.append(least)
+    return [
+        {"width": g.width_px, "height": g.height_px, "frames": g.frames, "seconds": g.seconds}
+        for g in found
+    ]
+
+
+def _longest(geometry: Geometry, fits: Any) -> Geometry | None:
+    """The longest shorter clip at the same size, by bisection: need grows with frames."""
+    low, high = 1, (geometry.frames - 5) // 17 - 1
+    best = None
+    while low <= high:
+        middle = (low + high) // 2
+        tried = replace(geometry, frames=17 * middle + 5)
+        if fits(tried):
+            best, low = tried, middle + 1
+        else:
+            high = middle - 1
+    return best
+
+
+def _smaller_canvases(geometry: Geometry) -> Iterator[Geometry]:
+    """The same length and aspect at less area."""
+    for area in _SMALLER_AREAS:
+        sides = [
+            max(MIN_SIDE_PX, snap_side(side * area**0.5))
+            for side in (geometry.width_px, geometry.height_px)
+        ]
+        smaller = Geometry(sides[0], sides[1], geometry.frames)
+        if smaller.tokens_per_frame < geometry.tokens_per_frame:
+            yield smaller

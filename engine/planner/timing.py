@@ -1,0 +1,143 @@
+"""Seconds of one step: a walk over the blocks with compute, link and disk side by side.
+
+Streamed blocks pass through one or two slots. With one slot a copy and its compute follow each
+other. With two, the copy into a slot starts when the slot's last user has finished and the link is
+free, so it runs beside the compute of what stands between. Resident blocks stand evenly between
+streamed ones, and so do disk blocks, which a reader brings into a pinned ring ahead of time, across
+the border of a step as well: in a steady state the disk costs only what its total exceeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .calibration import Calibration
+from .cost import block_bytes
+from .types import Limit, Placement
+from .workload import BlockSeconds, Workload
+
+
+@dataclass(frozen=True)
+class StepSeconds:
+    """One steady step. `link` and `disk` are busy seconds, stalls are what compute waits."""
+
+    total: float
+    compute: float
+    link: float
+    disk: float
+    link_stall: float
+    disk_stall: float
+
+    @property
+    def limited_by(self) -> Limit:
+        """The resource that compute waits for most; compute when it hardly waits."""
+        if max(self.link_stall, self.disk_stall) < 0.005 * self.total:
+            return "compute"
+        return "link" if self.link_stall > self.disk_stall else "disk"
+
+
+def spread(count: int, places: int) -> list[bool]:
+    """`count` marks spread evenly over `places`: mark i where floor((i+1)c/p) > floor(i c/p)."""
+    return [(i + 1) * count // places > i * count // places for i in range(places)]
+
+
+def chunk_link_seconds(work: Workload, keys: str, residual: str, calibration: Calibration) -> float:
+    """Link seconds a block spends on keys, values and x that wait on the host.
+
+    Keys go out once and come back once. x comes in for both sweeps and goes out after the second.
+    """
+    into = out = 0.0
+    if keys == "host":
+        into, out = into + work.store_bytes, out + work.store_bytes
+    if residual == "host":
+        into, out = into + 2 * work.residual_bytes, out + work.residual_bytes
+    moved = into + calibration["rates.duplex_cost"] * out
+    return moved / calibration["rates.link"]
+
+
+class StepClock:
+    """Prices steps of one pass for one key source and one place of x."""
+
+    def __init__(
+        self,
+        work: Workload,
+        compute: BlockSeconds,
+        calibration: Calibration,
+        keys: str,
+        residual: str,
+    ) -> None:
+        again = compute.recompute if keys == "recompute" else 0.0
+        self.blocks = work.facts.blocks
+        self.attention, self.ffn = compute.attention + again, compute.ffn
+        self.block = self.attention + self.ffn
+        rate = calibration["rates.link"]
+        whole = block_bytes(work)
+        self.upload = whole / rate
+        self.chunk_link = chunk_link_seconds(work, keys, residual, calibration)
+        # Chunk traffic shares the link with the weights and hides behind compute, except for the
+        # first chunk of a block, which nothing stands before.
+        fill = self.chunk_link / work.geometry.chunks
+        self.busy_attention = max(self.attention + fill, self.chunk_link)
+        half = min(work.facts.attention_half_bytes, whole)
+        self.upload_attention, self.upload_ffn = half / rate, (whole - half) / rate
+        self.read = whole / calibration["rates.disk"]
+
+    def lower_bound(self, resident: int, disk: int) -> float:
+        """No stream through these slots can be faster than its busiest resource."""
+        streamed = self.blocks - resident
+        link = self.blocks * self.chunk_link + streamed * self.upload
+        return max(self.blocks * self.block, link, disk * self.read)
+
+    def step(self, placement: Placement) -> StepSeconds:
+        """Seconds of one steady step of a placement."""
+        resident, disk = placement.resident_blocks, placement.disk_blocks
+        streamed = self.blocks - resident
+        compute = self.blocks * self.block
+        link = self.blocks * self.chunk_link + streamed * self.upload
+        walked = max(self.walk(placement), link)
+        read = disk * self.read
+        return StepSeconds(
+            total=max(walked, read),
+            compute=compute,
+            link=link,
+            disk=read,
+            link_stall=walked - compute,
+            disk_stall=max(0.0, read - walked),
+        )
+
+    def walk(self, placement: Placement) -> float:
+        """Compute and link of one steady step, disk apart."""
+        streamed = self.blocks - placement.resident_blocks
+        busy = self.busy_attention + self.ffn
+        if not streamed:
+            return self.blocks * busy
+        if placement.transfer_slots < 2:
+            return self.blocks * busy + streamed * self.upload
+        if placement.half_slots:
+            # Slot A always holds attention halves, slot F feed-forward halves. While one computes
+            # the other's next half comes in; resident blocks lengthen the window of the former.
+            return self._run(placement, self._half_window)
+        return self._run(placement, self._whole_window)
+
+    def _run(self, placement: Placement, window: Callable[[int], float]) -> float:
+        streamed = self.blocks - placement.resident_blocks
+        short, extra = divmod(self.blocks, streamed)
+        # `extra` streamed blocks are followed by one resident block more than the others.
+        return (streamed - extra) * window(short) + extra * window(short + 1)
+
+    def _whole_window(self, blocks: int) -> float:
+        """A streamed block and the residents after it, beside the upload of the next."""
+        busy = blocks * (self.busy_attention + self.ffn)
+        return max(busy, self.upload + blocks * self.chunk_link)
+
+    def _half_window(self, blocks: int) -> float:
+        """The same with halves: attention beside the feed-forward's upload, then the reverse."""
+        resident = (blocks - 1) * (self.busy_attention + self.ffn)
+        first = max(self.busy_attention, self.upload_ffn + self.chunk_link)
+        return first + max(self.ffn + resident, self.upload_attention)
+
+
+def first_step_seconds(clock: StepClock, step: StepSeconds, fresh_blocks: int) -> float:
+    """The first step of a pass reads blocks that are not in memory yet beside its compute."""
+    return max(step.total, fresh_blocks * clock.read)
