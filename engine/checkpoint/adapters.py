@@ -1,0 +1,121 @@
+"""OpenVDN's adapters: low-rank pairs beside the base model, merged in a fixed order.
+
+W = base + default + turbo: each delta is (alpha / rank) B A in fp32, added in the weight's own
+dtype, one adapter after the other (facts: model sheet c.1, c.2). General LoRA files are the
+business of engine/lora; this reads only the release's own adapter folders.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ..errors import CheckpointError
+from .header import TensorFile, read_header
+from .names import split_block_name
+from .sources import Source, read_json
+
+MERGE_ORDER = ("default", "turbo")
+SPEC_FILES = ("adapter_config.json", "adapter_spec.json")  # one content under two names
+_KEY = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_([AB])(?:\.[^.]+)?\.weight")
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """One pair: delta = scale * up @ down, up [out, r], down [r, in]."""
+
+    down: Source
+    up: Source
+    scale: float
+
+    def delta(self) -> Tensor:
+        """The difference it makes, fp32 [out, in]."""
+        down = self.down.file.read(self.down.name).float()
+        up = self.up.file.read(self.up.name).float()
+        return (up @ down) * self.scale
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One adapter folder. `pairs` by (block or None, local name of the weight)."""
+
+    name: str
+    file: TensorFile
+    pairs: Mapping[tuple[int | None, str], LowRank]
+
+    def check(self, shapes: Mapping[tuple[int | None, str], tuple[int, ...]]) -> None:
+        """Every pair must fit a weight of the model. Raises CheckpointError."""
+        for key, pair in self.pairs.items():
+            shape = shapes.get(key)
+            if shape is None:
+                raise CheckpointError(
+                    f"adapter {self.name} changes a weight that the model has not",
+                    file=self.file.path,
+                    tensor=pair.down.name,
+                )
+            rank = pair.down.span.shape[0]
+            for source, expected in ((pair.down, (rank, shape[1])), (pair.up, (shape[0], rank))):
+                if source.span.shape != expected:
+                    raise CheckpointError(
+                        "wrong shape",
+                        file=self.file.path,
+                        tensor=source.name,
+                        expected=list(expected),
+                        found=list(source.span.shape),
+                    )
+
+
+def read_adapter(folder: Path) -> Adapter:
+    """Headers and scales of one adapter folder. Raises CheckpointError; reads no tensor."""
+    spec_path = next((folder / name for name in SPEC_FILES if (folder / name).is_file()), None)
+    if spec_path is None:
+        raise CheckpointError("adapter has no spec", file=folder, expected=" or ".join(SPEC_FILES))
+    spec = read_json(spec_path)
+    files = sorted(folder.glob("*.safetensors"))
+    if len(files) != 1:
+        raise CheckpointError(
+            "adapter folder must hold one weight file", file=folder, expected=1, found=len(files)
+        )
+    file = read_header(files[0])
+    halves: dict[str, dict[str, Source]] = {}
+    for name in file.tensors:
+        match = _KEY.fullmatch(name)
+        if match is None:
+            raise CheckpointError("unknown adapter tensor", file=file.path, tensor=name)
+        halves.setdefault(match[1], {})[match[2]] = Source(file, name)
+    pairs = {}
+    for module, half in halves.items():
+        if len(half) != 2:
+            raise CheckpointError(
+                "adapter pair is not complete", file=file.path, tensor=module, expected="A and B",
+                found=", ".join(sorted(half)),
+            )  # fmt: skip
+        rank = half["A"].span.shape[0]
+        place = split_block_name(f"{module}.weight")
+        key = (None, f"{module}.weight") if place is None else place
+        pairs[key] = LowRank(half["A"], half["B"], _alpha(spec, module) / rank)
+    return Adapter(folder.name, file, pairs)
+
+
+def merge(weight: Tensor, name: tuple[int | None, str], adapters: Sequence[Adapter]) -> Tensor:
+    """The weight with all adapters added, in their order; untouched ones come back as is."""
+    for adapter in adapters:
+        pair = adapter.pairs.get(name)
+        if pair is not None:
+            weight = weight + pair.delta().to(weight.dtype)
+    return weight
+
+
+def _alpha(spec: Mapping[str, Any], module: str) -> float:
+    """PEFT's rule: the first alpha pattern that matches the module's end, else lora_alpha."""
+    for pattern, alpha in (spec.get("alpha_pattern") or {}).items():
+        if re.fullmatch(rf"(?:.*\.)?(?:{pattern})", module):
+            return float(alpha)
+    if "lora_alpha" not in spec:
+        raise CheckpointError("adapter spec has no lora_alpha", tensor=module)
+    return float(spec["lora_alpha"])
