@@ -7,6 +7,7 @@
     +-- KernelUnavailable   no implementation of an operation can run here
     +-- MeasuredOverrun     the run used more memory than its plan said
     +-- WorkerDied          a worker process ended without a result
+    +-- SaveFailed          the video could not be written; what was kept is named
     +-- Cancelled           the user, or ComfyUI, asked to stop
 
 An error says what, how much, against what, and the way out. The numbers are fields, so that a
@@ -143,6 +144,26 @@ class WorkerDied(LowpeakError):
         kept = f" Kept: {', '.join(saved)}." if saved else ""
         super().__init__(f"worker died ({kind}): {detail}.{kept}")
         self.kind, self.detail, self.saved = kind, detail, tuple(saved)
+
+
+class SaveFailed(LowpeakError):
+    """The encoder, the muxer or the disk failed. `saved` names the files that were kept, and
+    `can_repeat` is true when saving alone can be repeated from them."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        detail: str,
+        *,
+        frames: int,
+        saved: Sequence[str] = (),
+        can_repeat: bool = False,
+    ) -> None:
+        kept = f" Kept {frames} frames: {', '.join(saved)}." if saved else " Nothing could be kept."
+        way_out = " Saving alone can be repeated." if can_repeat else ""
+        super().__init__(f"{path} was not written: {detail}.{kept}{way_out}")
+        self.path, self.detail, self.frames = str(path), detail, frames
+        self.saved, self.can_repeat = tuple(saved), can_repeat
 
 
 class Cancelled(LowpeakError):
