@@ -56,7 +56,7 @@ class VdnConfig:
 
     @classmethod
     def from_json(cls, spec: Mapping[str, Any]) -> VdnConfig:
-        """From the `transform` object of model_spec.json (softmax_attention, linear_attention, ...).
+        """From the `transform` object of model_spec.json.
 
         Raises CheckpointError for unknown rules and for missing parts.
         """

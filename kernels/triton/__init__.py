@@ -1,1 +1,34 @@
+"""The engine's operations as Triton kernels: same names and signatures as kernels.reference.
 
+Attention and the big products are libraries'; everything between them is here.
+"""
+
+from ..vendor import cudnn_attention as attention
+from ..vendor import cudnn_attention_partial as attention_partial
+from .attention import merge_partial
+from .conv import conv_spatial, conv_temporal_features
+from .delta import delta_solve, frame_statistics, scan_chunk, window_states
+from .gates import add_gated, gate_heads, swiglu
+from .norm import head_norm_rope, norm_modulate
+from .quantise import linear, quantise_activation
+from .readout import linear_readout
+
+__all__ = [
+    "add_gated",
+    "attention",
+    "attention_partial",
+    "conv_spatial",
+    "conv_temporal_features",
+    "delta_solve",
+    "frame_statistics",
+    "gate_heads",
+    "head_norm_rope",
+    "linear",
+    "linear_readout",
+    "merge_partial",
+    "norm_modulate",
+    "quantise_activation",
+    "scan_chunk",
+    "swiglu",
+    "window_states",
+]

@@ -1,0 +1,333 @@
+"""One VDN-H3 block, chunk-major: a write sweep that only reads x, a read sweep that updates it.
+
+    write   per chunk: k, v -> key source; features -> per-frame A, B -> T, J -> border states;
+            the dense rows (anchors, global rows) attend to the keys that pass by.
+    read    per chunk: q; one exact softmax over the ring's slice; gate; linear readout;
+            both projections; residual; feed-forward.
+
+Nothing of full-sequence width exists but x and, for `store` and `host`, keys and values. The
+partition (chunk, tile, order of reductions) is fixed here, so where bytes wait cannot change a bit
+of the result. Design and formulas: chunk-major.md; model sheet a.8 and b.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...kernels.weights import Activation, Weight
+from ..errors import CheckpointError
+from ..planner.types import KeySource
+from .keyring import KeyRing
+from .linear_branch import LinearBranch
+from .residual import Residual
+from .sweep import FFN_TILE_ROWS, FOLD_CHUNKS, SweepContext
+from .weights import BlockWeights
+
+READOUT_EPS = 1e-6
+
+
+class ChunkMajorBlock:
+    """Buffers of one pass, used by every block in turn. Not reentrant.
+
+    keys: where the read sweep gets the next chunk's keys from. host_store: two pinned tensors
+    [F*S, H, D] when keys is "host". Raises CheckpointError for attention settings that only the
+    plain form knows.
+    """
+
+    def __init__(
+        self,
+        context: SweepContext,
+        keys: KeySource,
+        host_store: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
+        c = self.context = context
+        self.keys = keys
+        self.link_bytes = 0
+        if c.full_cover:
+            rows = (c.total_rows, c.heads, c.head_dim)
+            self.full = (c.empty(rows), c.empty(rows))
+            return
+        if c.vdn.anchors != "both" or c.vdn.radius != 1 or not c.vdn.linear or c.vdn.chunk <= 0:
+            raise CheckpointError(
+                "the engine runs windows of one chunk on each side with both anchors",
+                expected="radius 1, chunk > 0, anchors both, linear branch on",
+                found=c.vdn,
+            )
+        self.ring = KeyRing(
+            frames=c.frames,
+            chunk=c.chunk,
+            tokens=c.tokens,
+            global_rows=c.global_rows,
+            heads=c.heads,
+            head_dim=c.head_dim,
+            dtype=c.dtype,
+            device=c.device,
+        )
+        self.store: tuple[Tensor, Tensor] | None = None
+        if keys == "store":
+            shape = (c.frames * c.tokens, c.heads, c.head_dim)
+            self.store = (c.empty(shape), c.empty(shape))
+        elif keys == "host":
+            assert host_store is not None
+            self.store = host_store
+        self.linear = LinearBranch(c)
+        dense = 2 * c.tokens + c.global_rows
+        wide = torch.promote_types(c.dtype, torch.float32)
+        self.dense_q = c.empty((dense, c.heads, c.head_dim))
+        self.dense_total = c.empty((dense, c.heads, c.head_dim), wide)
+        self.dense_lse = c.empty((dense, c.heads), wide)
+
+    def run(self, residual: Residual, weights: BlockWeights, table: Tensor) -> None:
+        """Evaluate the block on x, in place. table: [T, 6C] AdaLN rows of this step."""
+        self.residual, self.w, self.table = residual, weights, table
+        if self.context.full_cover:
+            self._run_full()
+            return
+        self._write_sweep()
+        self._read_sweep()
+
+    # ---------------------------------------------------------------- write sweep
+
+    def _write_sweep(self) -> None:
+        c, w = self.context, self.w
+        assert w.linear is not None
+        g = c.global_rows
+        y, act = self._modulated(self.residual.load(0, g), 0, w.norm1, 0)
+        k_raw, v_raw = self._key_value(act, slice(0, g), self.ring.globals)
+        self.linear.begin(w.linear, y[c.text], k_raw[c.text], v_raw[c.text])
+        self._dense_query(act, slice(0, g), 2 * c.tokens)
+        del y, act, k_raw, v_raw
+        last = c.total_rows - c.tokens
+        for start, target in ((g, 0), (last, c.tokens)):
+            rows = slice(start, start + c.tokens)
+            _, act = self._modulated(
+                self.residual.load(start, rows.stop), start, w.norm1, 0, keep_y=False
+            )
+            self._dense_query(act, rows, target)
+        self.dense_total.zero_()
+        self.dense_lse.fill_(-torch.inf)
+        self._fold(self.ring.k[self.ring.globals], self.ring.v[self.ring.globals])
+        for index in range(c.chunks):
+            self._write_chunk(index)
+        self.linear.finish()
+
+    def _write_chunk(self, index: int) -> None:
+        c, w, ring = self.context, self.w, self.ring
+        rows = c.chunk_rows(index)
+        y, act = self._modulated(self.residual.load(rows.start, rows.stop), rows.start, w.norm1, 0)
+        place = ring.sequential(index)
+        k_raw, v_raw = self._key_value(act, rows, place)
+        if self.store is not None:
+            kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
+            self._copy(self.store, kept, (ring.k, ring.v), place)
+        if index == 0:
+            self._copy_within(ring.first_anchor, slice(place.start, place.start + c.tokens))
+        if index == c.chunks - 1:
+            self._copy_within(ring.last_anchor, slice(place.stop - c.tokens, place.stop))
+        if index % FOLD_CHUNKS == FOLD_CHUNKS - 1 or index == c.chunks - 1:
+            run = slice(ring.sequential(index - index % FOLD_CHUNKS).start, place.stop)
+            self._fold(ring.k[run], ring.v[run])
+        self.linear.add_chunk(index, y, k_raw, v_raw)
+
+    def _dense_query(self, act: Activation, rows: slice, target: int) -> None:
+        raw = self._linear(act, self.w.q)
+        self._rope(raw, self.w.norm_q, rows, self.dense_q[target : target + raw.shape[0]])
+
+    def _fold(self, keys: Tensor, values: Tensor) -> None:
+        out, lse = self.context.ops.attention_partial(self.dense_q, keys, values)
+        self.context.ops.merge_partial(self.dense_total, self.dense_lse, out, lse)
+
+    # ---------------------------------------------------------------- read sweep
+
+    def _read_sweep(self) -> None:
+        c = self.context
+        dense = self.dense_total.to(c.dtype)
+        self.small = self.w.small_read()
+        self.ring.restart()
+        self._load_keys(0)
+        for index in range(c.chunks):
+            if index + 1 < c.chunks:
+                self._load_keys(index + 1)
+            self._read_chunk(index, dense)
+        x = self.residual.load(0, c.global_rows)
+        y, _ = self._modulated(x, 0, self.w.norm1, 0, kind="plain")
+        logits = self._small(y)[:, : c.heads]
+        self._finish(x, 0, dense[2 * c.tokens :], logits, None)
+
+    def _load_keys(self, index: int) -> None:
+        c, ring = self.context, self.ring
+        rows = c.chunk_rows(index)
+        place = ring.place(index)
+        if self.store is None:
+            x = self.residual.load(rows.start, rows.stop)
+            _, act = self._modulated(x, rows.start, self.w.norm1, 0, keep_y=False)
+            self._key_value(act, rows, place)
+            return
+        kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
+        self._copy((ring.k, ring.v), place, self.store, kept)
+
+    def _read_chunk(self, index: int, dense: Tensor) -> None:
+        c, w, ring = self.context, self.w, self.ring
+        assert w.linear is not None
+        rows = c.chunk_rows(index)
+        x = self.residual.load(rows.start, rows.stop)
+        y, act = self._modulated(x, rows.start, w.norm1, 0)
+        q_raw = self._linear(act, w.q)
+        small = self._small(y)
+        del y, act
+        q = self._rope(q_raw, w.norm_q, rows, c.empty((x.shape[0], c.heads, c.head_dim)))
+        window = ring.window(index)
+        low = c.tokens if index == 0 else 0
+        high = x.shape[0] - (c.tokens if index == c.chunks - 1 else 0)
+        parts = [dense[: c.tokens]] if low else []
+        if low < high:
+            parts.append(c.ops.attention(q[low:high], ring.k[window], ring.v[window]))
+        if high < x.shape[0]:
+            parts.append(dense[c.tokens : 2 * c.tokens])
+        attention = parts[0] if len(parts) == 1 else torch.cat(parts)
+        del q, parts
+        readout = self._readout(index, q_raw, small[:, c.heads :])
+        del q_raw
+        self._finish(x, rows.start, attention, small[:, : c.heads], readout)
+
+    def _readout(self, index: int, q_raw: Tensor, hidden: Tensor) -> Tensor:
+        c, branch = self.context, self.w.linear
+        assert branch is not None
+        frames, states = self.linear.states(index)
+        inner = slice(frames.start * c.tokens, frames.stop * c.tokens)
+        if inner == slice(0, q_raw.shape[0]):
+            return self._inner_readout(q_raw, states, hidden)
+        out = torch.zeros_like(q_raw)  # anchors read nothing from the linear branch
+        if inner.start < inner.stop:
+            out[inner] = self._inner_readout(q_raw[inner], states, hidden[inner])
+        return out
+
+    def _inner_readout(self, q_raw: Tensor, states: Tensor, hidden: Tensor) -> Tensor:
+        branch = self.w.linear
+        assert branch is not None
+        return self.context.ops.linear_readout(
+            q_raw,
+            states,
+            branch.norm,
+            hidden,
+            branch.gate_up,
+            branch.gate_bias,
+            eps=READOUT_EPS,
+        )
+
+    def _finish(
+        self,
+        x: Tensor,
+        start: int,
+        attention: Tensor,
+        logits: Tensor | None,
+        readout: Tensor | None,
+    ) -> None:
+        """Gates, projections, residual, feed-forward; x: rows from `start`, changed in place."""
+        c, w = self.context, self.w
+        rows = c.rows[start : start + x.shape[0]]
+        act = c.ops.gate_heads(attention, logits, kind=c.kind, group=c.group)
+        outputs = [self._linear(act, w.out)]
+        del act, attention
+        if readout is not None:
+            assert w.linear is not None
+            act = c.ops.quantise_activation(readout, c.kind, c.group)
+            outputs.append(self._linear(act, w.linear.out))
+            del act, readout
+        c.ops.add_gated(x, self.table, rows, 2, *outputs)
+        del outputs
+        for first in range(0, x.shape[0], FFN_TILE_ROWS):
+            tile = x[first : first + FFN_TILE_ROWS]
+            _, act = self._modulated(tile, start + first, w.norm2, 3, keep_y=False)
+            act = c.ops.swiglu(self._linear(act, w.up), kind=c.kind, group=c.group)
+            tile_rows = rows[first : first + FFN_TILE_ROWS]
+            c.ops.add_gated(tile, self.table, tile_rows, 5, self._linear(act, w.down))
+        self.residual.save(start, x)
+
+    # ---------------------------------------------------------------- full cover
+
+    def _run_full(self) -> None:
+        """Dense attention over all rows: short clips, and the model without VDN."""
+        c, w = self.context, self.w
+        tiles = [slice(0, c.global_rows)] if c.global_rows else []
+        tiles += [c.chunk_rows(index) for index in range(c.chunks)]
+        for rows in tiles:
+            x = self.residual.load(rows.start, rows.stop)
+            _, act = self._modulated(x, rows.start, w.norm1, 0, keep_y=False)
+            self._rope(self._linear(act, w.k), w.norm_k, rows, self.full[0][rows])
+            self.full[1][rows] = self._linear(act, w.v).view(-1, c.heads, c.head_dim)
+        queries = []
+        for rows in tiles:  # every query before any update: keys are those of the old x
+            x = self.residual.load(rows.start, rows.stop)
+            y, act = self._modulated(x, rows.start, w.norm1, 0)
+            raw = self._linear(act, w.q)
+            q = self._rope(raw, w.norm_q, rows, c.empty((x.shape[0], c.heads, c.head_dim)))
+            logits = None if w.gate is None else F.linear(y, *(t.to(y.dtype) for t in w.gate))
+            queries.append((rows, c.ops.attention(q, *self.full), logits))
+        for rows, attention, logits in queries:
+            x = self.residual.load(rows.start, rows.stop)
+            self._finish(x, rows.start, attention, logits, None)
+
+    # ---------------------------------------------------------------- small steps
+
+    def _modulated(
+        self,
+        x: Tensor,
+        start: int,
+        norm: Tensor,
+        column: int,
+        *,
+        kind: str | None = None,
+        keep_y: bool = True,
+    ) -> tuple[Tensor, Activation]:
+        c = self.context
+        return c.ops.norm_modulate(
+            x,
+            norm,
+            self.table,
+            c.rows[start : start + x.shape[0]],
+            column,
+            eps=c.config.eps,
+            kind=kind or c.kind,
+            group=c.group,
+            keep_y=keep_y,
+        )
+
+    def _linear(self, act: Activation, weight: Weight) -> Tensor:
+        return self.context.ops.linear(act, weight, self.context.dtype)
+
+    def _small(self, y: Tensor) -> Tensor:
+        """Softmax-gate logits [M, H] and the output gate's hidden rows [M, G], side by side."""
+        matrix, bias = self.small
+        out = F.linear(y, matrix.to(y.dtype))
+        out[:, : self.context.heads] += bias.to(y.dtype)
+        return out
+
+    def _rope(self, raw: Tensor, norm: Tensor, rows: slice, out: Tensor) -> Tensor:
+        c = self.context
+        return c.ops.head_norm_rope(raw, norm, c.cos[rows], c.sin[rows], eps=c.config.eps, out=out)
+
+    def _key_value(self, act: Activation, rows: slice, place: slice) -> tuple[Tensor, Tensor]:
+        """Keys and values of `rows` into the ring; returns them raw, [M, H*D] each."""
+        k_raw, v_raw = self._linear(act, self.w.k), self._linear(act, self.w.v)
+        self._rope(k_raw, self.w.norm_k, rows, self.ring.k[place])
+        self.ring.v[place] = v_raw.view(-1, self.context.heads, self.context.head_dim)
+        return k_raw, v_raw
+
+    def _copy(
+        self,
+        target: tuple[Tensor, Tensor],
+        target_rows: slice,
+        source: tuple[Tensor, Tensor],
+        source_rows: slice,
+    ) -> None:
+        for to, by in zip(target, source, strict=True):
+            to[target_rows].copy_(by[source_rows], non_blocking=True)
+            if self.keys == "host":
+                self.link_bytes += to[target_rows].numel() * to.element_size()
+
+    def _copy_within(self, target: slice, source: slice) -> None:
+        for buffer in (self.ring.k, self.ring.v):
+            buffer[target] = buffer[source]

@@ -1,0 +1,178 @@
+"""The linear branch of one block, fed chunk by chunk in the write sweep.
+
+Features of raw k and v need two frames on each side, so they are made half a chunk late: after
+chunk c (frames 5c..5c+4) features exist up to frame 5c+2, and the scan has passed chunk c-1.
+States are kept at chunk borders only; the reverse scan runs over the chunks' folded maps at the
+end (design: chunk-major.md, write sweep). Anchors 0 and F-1 take no part: inner frames are 1..F-2.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .sweep import SweepContext
+from .weights import LinearBranchWeights
+
+RING_FRAMES = 10  # one chunk, its halo of four, and one to spare
+REACH = 2  # frames the temporal taps reach
+ALPHA_FLOOR = 1e-12
+
+
+class LinearBranch:
+    """Buffers of one pass; `begin` .. `add_chunk` .. `finish` for each block, then `states`."""
+
+    def __init__(self, context: SweepContext) -> None:
+        self.context = c = context
+        shape = (RING_FRAMES, c.tokens, c.heads * c.head_dim)
+        matrix = (c.heads, c.head_dim, c.head_dim)
+        make = c.empty
+        wide = torch.promote_types(c.dtype, torch.float32)
+        self.k_ring, self.v_ring = make(shape), make(shape)
+        self.beta = make((c.frames * c.tokens, c.heads))
+        self.alpha = make((c.frames, c.heads, c.head_dim), wide)
+        self.transition = make((RING_FRAMES, *matrix), wide)
+        self.injection = make((RING_FRAMES, *matrix), wide)
+        self.before = make((c.chunks, *matrix), wide)  # state after the last frame of a chunk
+        self.fold_t = make((c.chunks, *matrix), wide)
+        self.fold_j = make((c.chunks, *matrix), wide)  # in the end: state at a chunk's start
+        self.start = make(matrix, wide)
+        self.state = make(matrix, wide)
+
+    def begin(self, weights: LinearBranchWeights, y: Tensor, k: Tensor, v: Tensor) -> None:
+        """Start a block: both scans start from half the text state.
+
+        y: [N_t, C] modulated text rows; k, v: [N_t, H*D] their raw keys and values.
+        """
+        self.weights = weights
+        self.outputs_done = 0  # last frame whose T and J exist
+        self.scanned = 0  # chunks the forward scan has passed
+        c = self.context
+        self.start.zero_()
+        if c.vdn.text_state and y.shape[0]:
+            beta = F.linear(y, weights.beta.to(y.dtype)).sigmoid()
+            features = [
+                c.ops.conv_temporal_features(
+                    rows[None],
+                    None,
+                    beta,
+                    first=0,
+                    count=1,
+                    low=0,
+                    high=0,
+                    heads=c.heads,
+                    normalise=normalise,
+                )
+                for rows, normalise in ((k, True), (v, False))
+            ]
+            a, b = c.ops.frame_statistics(*features)
+            one = torch.ones(1, c.heads, c.head_dim, dtype=a.dtype, device=a.device)
+            _, injection = c.ops.delta_solve(a, b, one, rule=c.vdn.delta_rule, tokens=y.shape[0])
+            self.start.copy_(0.5 * injection[0])
+        self.state.copy_(self.start)
+
+    def add_chunk(self, index: int, y: Tensor, k: Tensor, v: Tensor) -> None:
+        """Take chunk `index`: y [n*S, C], raw k and v [n*S, H*D] of all its frames."""
+        c = self.context
+        low, high = c.chunk_frames(index)
+        first, last = max(low, 1), min(high, c.frames - 1)  # inner frames first..last-1
+        rows = slice(low * c.tokens, high * c.tokens)
+        self.beta[rows] = F.linear(y, self.weights.beta.to(y.dtype)).sigmoid()
+        if first < last:
+            inner = slice((first - low) * c.tokens, (last - low) * c.tokens)
+            self.alpha[first:last] = self._alpha(y[inner], last - first)
+            for target, source, ring in (("k", k, self.k_ring), ("v", v, self.v_ring)):
+                spatial = self.weights.conv.get(target, (None, None))[0]
+                c.ops.conv_spatial(source[inner], spatial, ring, first=first, grid=c.grid)
+        whole = index == c.chunks - 1
+        self._solve_until(c.frames - 2 if whole else last - 1 - REACH)
+        while self.scanned < (c.chunks if whole else index):
+            self._scan(self.scanned)
+
+    def finish(self) -> None:
+        """Reverse scan over the chunks' maps; afterwards `states` may be asked."""
+        c = self.context
+        state = self.start
+        for index in reversed(range(c.chunks)):
+            self.fold_j[index] += torch.bmm(state, self.fold_t[index])
+            state = self.fold_j[index]
+        u = torch.log(self.alpha[1 : c.frames - 1].clamp_min(ALPHA_FLOOR)).cumsum(0)
+        self.log_decay = torch.cat([torch.zeros_like(u[:1]), u])  # [F'+1]: before inner frame j
+
+    def states(self, index: int) -> tuple[slice, Tensor]:
+        """Inner frames of chunk `index` (relative to the chunk) and the states they read.
+
+        Returns (slice of frames, [n, H, D, D] in the compute dtype).
+        """
+        c = self.context
+        low, high = c.chunk_frames(index)
+        first, last = max(low, 1), min(high, c.frames - 1)
+        inner = slice(first - low, last - low)
+        window_low = max(c.chunk_frames(max(index - 1, 0))[0], 1)
+        window_high = min(c.chunk_frames(min(index + 1, c.chunks - 1))[1], c.frames - 1)
+        before = self.before[index - 2] if index >= 2 else self.start
+        follows = index + 2 < c.chunks and c.chunk_frames(index + 2)[0] < c.frames - 1
+        after = self.fold_j[index + 2] if follows else self.start
+        log = self.log_decay
+        if c.vdn.bridge == "alpha":
+            decay_before = (log[first:last] - log[window_low - 1]).exp()
+            decay_after = (log[window_high - 1] - log[first - 1 : last - 1]).exp()
+        else:
+            decay_before = decay_after = torch.ones_like(log[first:last])
+        return inner, c.ops.window_states(before, after, decay_before, decay_after, c.dtype)
+
+    def _alpha(self, y: Tensor, count: int) -> Tensor:
+        """alpha = exp(-exp(A_log) softplus(up(down(mean y)) + dt_bias)), float32 (sheet b.4)."""
+        c, w = self.context, self.weights
+        wide = self.alpha.dtype
+        mean = y.view(count, c.tokens, -1).mean(1, dtype=wide)
+        dt = F.linear(F.linear(mean, w.alpha_down.to(wide)), w.alpha_up.to(wide))
+        dt = F.softplus(dt + w.dt_bias.to(wide)).view(count, c.heads, c.head_dim)
+        return torch.exp(-w.a_log.to(wide).exp()[:, None] * dt)
+
+    def _solve_until(self, last: int) -> None:
+        """Make T and J of the frames after `outputs_done` up to `last`."""
+        c = self.context
+        first = self.outputs_done + 1
+        count = last - first + 1
+        if count <= 0:
+            return
+        features = [
+            c.ops.conv_temporal_features(
+                ring,
+                self.weights.conv.get(target, (None, None))[1],
+                self.beta,
+                first=first,
+                count=count,
+                low=1,
+                high=c.frames - 2,
+                heads=c.heads,
+                normalise=normalise,
+            )
+            for target, ring, normalise in (("k", self.k_ring, True), ("v", self.v_ring, False))
+        ]
+        a, b = c.ops.frame_statistics(*features)
+        del features
+        transition, injection = c.ops.delta_solve(
+            a, b, self.alpha[first : last + 1], rule=c.vdn.delta_rule, tokens=c.tokens
+        )
+        for offset in range(count):
+            self.transition[(first + offset) % RING_FRAMES] = transition[offset]
+            self.injection[(first + offset) % RING_FRAMES] = injection[offset]
+        self.outputs_done = last
+
+    def _scan(self, index: int) -> None:
+        c = self.context
+        low, high = c.chunk_frames(index)
+        slots = [u % RING_FRAMES for u in range(max(low, 1), min(high, c.frames - 1))]
+        c.ops.scan_chunk(
+            self.state,
+            self.transition,
+            self.injection,
+            self.fold_t[index],
+            self.fold_j[index],
+            slots=slots,
+        )
+        self.before[index] = self.state
+        self.scanned += 1
