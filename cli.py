@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ System = Annotated[str | None, typer.Option(help="linux or windows; another mach
 Capability = Annotated[str | None, typer.Option(help="Compute capability, such as 8.9.")]
 LinkGbps = Annotated[float | None, typer.Option(help="Host to device, 10^9 bytes a second.")]
 DiskGbps = Annotated[float | None, typer.Option(help="Disk reads, 10^9 bytes a second.")]
+Folder = Annotated[Path | None, typer.Argument(help="Folder of model files.")]
 Card = Annotated[str | None, typer.Option(help="A card of calibration/cards.toml.")]
 
 
@@ -145,19 +147,203 @@ def plan(
     as_json: Json = False,
 ) -> Answer:
     """Forecast memory and time of a request, or say what would fit. Loads no weight."""
-    from .engine.forecast import Capacities, forecast, forecast_text
+    from .engine.forecast import forecast, forecast_text, read_facts
+    from .engine.snapshot import snapshot_from_options
 
     request, notices = build_request(
         width=width, height=height, seconds=seconds, frames=frames, quality=quality,
         two_pass=two_pass, base_steps=base_steps, refine_steps=refine_steps,
     )  # fmt: skip
-    capacities = Capacities.of(
-        vram_gib=vram_gib, ram_gib=ram_gib, system=system, capability=capability,
-        link_gbps=link_gbps, disk_gbps=disk_gbps, card=card,
-    )  # fmt: skip
-    document = forecast(request, capacities, checkpoint)
+    snapshot = snapshot_from_options(
+        vram_gib, ram_gib, system, capability, link_gbps, disk_gbps, card
+    )
+    document = forecast(request, snapshot, read_facts(checkpoint))
     document["notices"] = notices
-    return Answer(document, forecast_text(document))
+    return Answer(document, forecast_text(document), 0 if document["fits"] else 3)
+
+
+@command(app, "predict")
+def predict(
+    width: Width = 1344,
+    height: Height = 768,
+    seconds: Seconds = None,
+    frames: Frames = None,
+    quality: QualityName = "light",
+    two_pass: TwoPass = None,
+    base_steps: BaseSteps = None,
+    refine_steps: RefineSteps = None,
+    checkpoint: Checkpoint = None,
+    vram_gib: VramGib = None,
+    ram_gib: RamGib = None,
+    as_json: Json = False,
+) -> Answer:
+    """Forecast on this machine as it is now."""
+    from .engine.forecast import forecast, forecast_text, read_facts
+    from .engine.snapshot import cap_snapshot, read_snapshot
+
+    request, notices = build_request(
+        width=width, height=height, seconds=seconds, frames=frames, quality=quality,
+        two_pass=two_pass, base_steps=base_steps, refine_steps=refine_steps,
+    )  # fmt: skip
+    snapshot = cap_snapshot(read_snapshot(), vram_gib=vram_gib, ram_gib=ram_gib)
+    if snapshot.capability is None:
+        raise RequestError(
+            "no CUDA GPU was found here; ask about another machine with `lowpeak plan --vram-gib`",
+            field="vram_gib",
+        )
+    document = forecast(request, snapshot, read_facts(checkpoint))
+    document["notices"] = notices
+    return Answer(document, forecast_text(document), 0 if document["fits"] else 3)
+
+
+@command(app, "optimize")
+def optimize(as_json: Json = False) -> Answer:
+    """Measure this machine and keep the calibration of a validated run."""
+    raise NotBuilt("optimize is not built yet: `lowpeak bench step` measures one placement")
+
+
+# --- run -----------------------------------------------------------------------------------------
+@command(app, "generate")
+def generate(
+    out: Annotated[Path | None, typer.Option(help="The video, V.mp4.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Taken verbatim; may be empty.")] = None,
+    prompt_file: Annotated[Path | None, typer.Option(help="UTF-8 text instead.")] = None,
+    checkpoint: Checkpoint = None,
+    width: Width = 1344,
+    height: Height = 768,
+    seconds: Seconds = None,
+    frames: Frames = None,
+    quality: QualityName = "light",
+    two_pass: TwoPass = None,
+    base_steps: BaseSteps = None,
+    refine_steps: RefineSteps = None,
+    seed: Annotated[int, typer.Option(help="0..2^53-1.")] = 0,
+    first_frame: Annotated[Path | None, typer.Option(help="A picture.")] = None,
+    last_frame: Annotated[Path | None, typer.Option(help="A picture.")] = None,
+    reference: Annotated[list[Path] | None, typer.Option(help="Repeatable.")] = None,
+    lora: Annotated[list[str] | None, typer.Option(help="FILE[:STRENGTH]; repeatable.")] = None,
+    vram_gib: VramGib = None,
+    ram_gib: RamGib = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    resume: Annotated[Path | None, typer.Option(help="V.request.json of an earlier run.")] = None,
+    stop_after: Annotated[str | None, typer.Option(help="encode, first or sample.")] = None,
+    keep_prompt: Annotated[bool, typer.Option(help="Keep the prompt in the report.")] = False,
+    as_json: Json = False,
+) -> Answer:
+    """Make a video with sound: V.mp4, and V.request.json beside it."""
+    from .engine.console import console_host, report_text
+    from .engine.inputs import parse_loras, read_prompt, resumed_out
+    from .engine.resume import read_request
+    from .engine.run import RunOptions, run_request
+
+    text = read_prompt(prompt, prompt_file, required=resume is None)
+    notices: list[str] = []
+    if resume is not None:
+        request = read_request(resume, prompt=text, refine_steps=refine_steps)
+    else:
+        request, notices = build_request(
+            width=width, height=height, seconds=seconds, frames=frames, quality=quality,
+            two_pass=two_pass, base_steps=base_steps, refine_steps=refine_steps, prompt=text,
+            seed=seed, first_frame=first_frame and str(first_frame),
+            last_frame=last_frame and str(last_frame),
+            references=tuple(map(str, reference or ())), loras=parse_loras(lora or ()),
+        )  # fmt: skip
+    options = RunOptions(
+        checkpoint=find_checkpoint(checkpoint), out=resumed_out(out, resume), vram_gib=vram_gib,
+        ram_gib=ram_gib, device=device, stop_after=stop_after, resume=resume,
+        keep_prompt=keep_prompt,
+    )  # fmt: skip
+    with console_host(quiet=as_json) as host:
+        report = run_request(request, options, host, tuple(notices))
+    return Answer(report.as_json(), report_text(report, options.out))
+
+
+@command(app, "demo")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder.")] = Path("out"),
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "cpu",
+    as_json: Json = False,
+) -> Answer:
+    """One miniature request from prompt to MP4, on random weights."""
+    from .engine.console import console_host
+    from .engine.demo import run_demo
+
+    with console_host(quiet=as_json) as host:
+        document, text = run_demo(out, device, host)
+    return Answer(document, text)
+
+
+@command(app, "toy-checkpoint")
+def toy_checkpoint(
+    folder: Annotated[Path, typer.Argument(help="Created; must be empty.")],
+    size: Annotated[str, typer.Option(help="tiny, block or full (22.5 GB).")] = "tiny",
+    weight_format: Annotated[str, typer.Option("--format", help="A published layout.")] = (
+        "edge-fp8-rowwise"
+    ),
+    seed: Annotated[int, typer.Option(help="Of the random weights.")] = 0,
+    as_json: Json = False,
+) -> Answer:
+    """Write synthetic weights in a published layout."""
+    from .engine.toy import write_toy
+
+    document = write_toy(folder, size=size, weight_format=weight_format, seed=seed)
+    return Answer(document, f"{folder}: {document['bytes'] / 1e9:.3f} GB, {size}, {weight_format}")
+
+
+# --- machine and files ---------------------------------------------------------------------------
+@command(app, "doctor")
+def doctor(
+    probe: Annotated[bool, typer.Option("--probe", help="Measure link and disk.")] = False,
+    as_json: Json = False,
+) -> Answer:
+    """This machine, its kernels with the reason each is in or out, versions, ComfyUI."""
+    from .engine.doctor import doctor_text, examine
+
+    document = examine(probe=probe)
+    return Answer(document, doctor_text(document))
+
+
+@command(models, "list")
+def models_list(folder: Folder = None, as_json: Json = False) -> Answer:
+    """What is needed, and what is here."""
+    raise NotBuilt("models list is not built yet")
+
+
+@command(models, "pull")
+def models_pull(folder: Folder = None, as_json: Json = False) -> Answer:
+    """Fetch what is missing, after its licence was accepted."""
+    raise NotBuilt("models pull is not built yet")
+
+
+@command(models, "verify")
+def models_verify(folder: Folder = None, as_json: Json = False) -> Answer:
+    """What is wrong with the files of a folder: file, tensor, expected, found."""
+    from .engine.verify import verify_folder
+
+    document = verify_folder(find_checkpoint(folder))
+    return Answer(document, document["text"])
+
+
+@command(app, "inspect-lora")
+def inspect_lora(
+    file: Annotated[Path, typer.Argument(help="A LoRA file.")],
+    checkpoint: Checkpoint = None,
+    as_json: Json = False,
+) -> Answer:
+    """What a LoRA binds to, target by target."""
+    raise NotBuilt("inspect-lora is not built yet")
+
+
+def find_checkpoint(given: Path | None) -> Path:
+    """The checkpoint folder of the option, or of LOWPEAK_CHECKPOINT."""
+    named = os.environ.get("LOWPEAK_CHECKPOINT")
+    if given is None and not named:
+        raise RequestError(
+            "no checkpoint: give --checkpoint DIR, or make a miniature one with "
+            "`lowpeak toy-checkpoint DIR`",
+            field="checkpoint",
+        )
+    return given or Path(str(named))
 
 
 def main() -> None:
@@ -171,9 +357,10 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = program.main(list(arguments), prog_name="lowpeak", standalone_mode=False)
     except UsageError as wrong:
-        print(f"lowpeak: {ascii_only(str(wrong) or 'bad arguments')}", file=sys.stderr)
+        text = wrong.format_message() if hasattr(wrong, "format_message") else str(wrong)
+        print(f"lowpeak: {ascii_only(text)}", file=sys.stderr)
         if "--json" in arguments:
-            print(json.dumps(RequestError(str(wrong)).as_json()))
+            print(json.dumps(RequestError(text).as_json()))
         return 2
     except (typer.Abort, KeyboardInterrupt):
         return Cancelled("start").exit_code

@@ -12,10 +12,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from .events import Event
+from .files import RunFiles
+from .report import RunReport
 from .units import format_gib, format_seconds
 
 BAR_AFTER_SECONDS = 2.0
@@ -111,3 +114,12 @@ def console_host(*, quiet: bool = False) -> Iterator[ConsoleHost]:
     finally:
         signal.signal(signal.SIGINT, before)
         host.close()
+
+
+def report_text(report: RunReport, out: Path) -> str:
+    """What a run made, for a terminal."""
+    lines = [f"{kind}: {out.with_name(name)}" for kind, name in report.files.items()]
+    lines.append(f"report: {RunFiles(out).report}")
+    if report.latents_sha256:
+        lines.append(f"latents sha256: {report.latents_sha256}")
+    return "\n".join(lines)

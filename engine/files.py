@@ -84,6 +84,20 @@ class RunFiles:
         """The memory picture."""
         return self.beside(".memory.svg")
 
+    def present(self) -> dict[str, str]:
+        """What exists of this run, by what it is; names without their folder."""
+        kinds = {
+            "video": self.video,
+            "latents": self.latents,
+            "first_pass": self.first_pass,
+            "conditioning": self.conditioning,
+        }
+        return {kind: file.name for kind, file in kinds.items() if file.is_file()}
+
+    def kept(self) -> list[str]:
+        """Names of the files that a later start can go on from."""
+        return [name for kind, name in self.present().items() if kind != "video"]
+
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
@@ -139,8 +153,8 @@ def save_latents(target: Path, latents: SampledLatents, about: Mapping[str, Any]
     save_tensors(target, tensors, {**about, "sha256": latents.sha256})
 
 
-def load_latents(file: Path) -> SampledLatents:
-    """Latents saved by `save_latents`; RequestError when their bytes are not what was saved."""
+def load_latents(file: Path) -> tuple[SampledLatents, dict[str, Any]]:
+    """Latents and `about` as `save_latents` kept them. RequestError for damaged ones."""
     tensors, about = load_tensors(file)
     missing = [name for name in ("video", "audio") if name not in tensors]
     if missing:
@@ -152,4 +166,4 @@ def load_latents(file: Path) -> SampledLatents:
             f"{file} is damaged: its latents hash to {latents.sha256}, {expected} was saved",
             field="resume",
         )
-    return latents
+    return latents, about

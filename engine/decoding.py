@@ -1,0 +1,66 @@
+"""The last stage: latents to frames and sound, streamed into the video file.
+
+Frames leave the decoder clip by clip and are encoded on a thread while the next clip decodes; the
+sound is decoded first, because it is small and the video must not wait for it at the end. Nothing
+of the whole clip is held but the sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional
+
+from .files import SampledLatents
+from .geometry import AUDIO_SAMPLE_RATE_HZ, FRAMES_PER_SECOND, Geometry
+from .media import BackgroundFrames, VideoWriter
+from .models import ModelSet
+from .session import Session
+
+
+def decode(
+    session: Session,
+    geometry: Geometry,
+    latents: SampledLatents,
+    models: ModelSet,
+    out: Path,
+    metadata: Mapping[str, Any] | None = None,
+) -> Tensor:
+    """Phase `decode`: write `out` and return its sound, [2, samples] float32 at 32 kHz.
+
+    metadata: stored in the file. Raises SaveFailed with what was kept, Cancelled at block borders;
+    then nothing half-written is left.
+    """
+    with session.phase("decode") as measured:
+        sound = match_length(models.decode_audio(latents.audio), geometry)
+        session.report.audio_health = models.audio_health(sound)
+        session.check_cancelled("decode")
+        with VideoWriter(
+            out,
+            geometry.width_px,
+            geometry.height_px,
+            audio_sample_rate_hz=AUDIO_SAMPLE_RATE_HZ,
+            metadata=metadata,
+        ) as writer:
+            done_frames = 0
+            with BackgroundFrames(writer) as encode:
+
+                def take(frames: Tensor) -> None:
+                    nonlocal done_frames
+                    encode(frames)
+                    done_frames += len(frames)
+                    session.progress(done_frames, geometry.frames)
+
+                models.decode_video(latents.video, take, session.host.is_cancelled)
+            writer.write_audio(sound)
+        measured.steps = 1
+    return sound
+
+
+def match_length(sound: Tensor, geometry: Geometry) -> Tensor:
+    """Sound [2, n] cut, or filled with silence, to the length of the frames."""
+    wanted = round(geometry.frames / FRAMES_PER_SECOND * AUDIO_SAMPLE_RATE_HZ)
+    return functional.pad(sound[:, :wanted], (0, max(0, wanted - sound.shape[1])))

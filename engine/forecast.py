@@ -1,0 +1,148 @@
+"""A forecast as a document: what `plan --json` prints, a run starts from, and a panel draws.
+
+The planner decides; this puts its answer, or its refusal, into one JSON object and into lines for a
+terminal. A run on the CPU has no device of its own, so its plan is folded onto host memory. No
+torch, no weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from .errors import DoesNotFit
+from .planner.calibration import choose_calibration
+from .planner.explain import place_in_words, what_more_memory_changes
+from .planner.jsonform import plan_document, refusal_document
+from .planner.plan import plan_request
+from .planner.types import HardwareSnapshot, ModelFacts, Placement, Plan
+from .request import Request
+from .units import format_gib, format_seconds
+
+CONTEXT_TERM = "context and libraries"
+
+
+def read_facts(checkpoint: Path | None) -> ModelFacts:
+    """Sizes of the model in `checkpoint`, or the published ones. Raises CheckpointError."""
+    if checkpoint is None:
+        return ModelFacts()
+    from .models import open_models
+
+    return open_models(checkpoint, "cpu").facts()
+
+
+def forecast(
+    request: Request, snapshot: HardwareSnapshot, facts: ModelFacts, *, what_if: bool = True
+) -> dict[str, Any]:
+    """The document of `plan --json`, of a plan or of a refusal (`fits` tells).
+
+    what_if: also say what more VRAM and RAM would change.
+    """
+    calibration = choose_calibration(snapshot)
+
+    def plan_on(machine: HardwareSnapshot) -> Plan:
+        return plan_request(request, machine, facts, calibration)
+
+    def more_memory(plan: Plan | None) -> list[str]:
+        return what_more_memory_changes(plan, snapshot, plan_on) if what_if else []
+
+    try:
+        plan = plan_on(snapshot)
+    except DoesNotFit as refusal:
+        return refusal_document(request, snapshot, refusal, what_if=more_memory(None))
+    return plan_document(request, snapshot, plan, what_if=more_memory(plan))
+
+
+def forecast_for_run(
+    request: Request, snapshot: HardwareSnapshot, facts: ModelFacts, device: str
+) -> dict[str, Any]:
+    """The document that a run on `device` ("cuda" or "cpu") starts from. Raises DoesNotFit."""
+    if device == "cpu":
+        half_bytes = snapshot.ram_available_bytes // 2
+        snapshot = replace(
+            snapshot,
+            device_name="CPU",
+            capability=None,
+            vram_total_bytes=half_bytes,
+            vram_free_bytes=half_bytes,
+            ram_available_bytes=half_bytes,
+        )
+    calibration = choose_calibration(snapshot)
+    plan = plan_request(request, snapshot, facts, calibration)
+    document = plan_document(request, snapshot, plan)
+    return _folded_onto_host(document) if device == "cpu" else document
+
+
+def phase_forecasts(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """{phase: its object in the document}."""
+    return {phase["phase"]: phase for phase in document["phases"]}
+
+
+def placements_of(document: Mapping[str, Any]) -> dict[str, Placement]:
+    """{phase: its Placement}, for the phases that have one."""
+    return {
+        phase["phase"]: Placement(**phase["placement"])
+        for phase in document["phases"]
+        if phase["placement"]
+    }
+
+
+def forecast_text(document: Mapping[str, Any]) -> str:
+    """A forecast document as lines for a terminal."""
+    size = document["geometry"]
+    lines = [
+        f"{size['width']}x{size['height']}, {size['frames']} frames ({size['seconds']:.2f} s), "
+        f"{size['video_tokens']} video tokens, quality {document['request']['quality']}"
+    ]
+    if not document["fits"]:
+        lines.append(f"does not fit: {document['message']}")
+    else:
+        lines += _phase_lines(document["phases"])
+        lines.append(f"total {format_seconds(document['total_seconds'])}{_range(document)}")
+        lines += [f"- {reason}" for reason in document["reasons"]]
+    return "\n".join([*lines, *(f"+ {sentence}" for sentence in document["what_if"])])
+
+
+def _phase_lines(phases: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [f"{'phase':<12} {'VRAM':>10} {'RAM':>10} {'time':>13}  limit    placement"]
+    for phase in phases:
+        place = phase["placement"]
+        words = place_in_words(Placement(**place)) if place else ""
+        steps = f" ({phase['steps']} x {phase['seconds_per_step']:.2f} s)" if place else ""
+        lines.append(
+            f"{phase['phase']:<12} {format_gib(phase['vram_peak_bytes']):>10} "
+            f"{format_gib(phase['ram_peak_bytes']):>10} {format_seconds(phase['seconds']):>13}  "
+            f"{phase['limited_by']:<8} {words}{steps}"
+        )
+    return lines
+
+
+def _range(document: Mapping[str, Any]) -> str:
+    span = document.get("seconds_range")
+    return "" if not span else f" ({format_seconds(span[0])} to {format_seconds(span[1])})"
+
+
+def _folded_onto_host(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Device bytes counted as host bytes, without the CUDA context; times are unknown on a CPU."""
+    phases = []
+    for phase in document["phases"]:
+        terms = [term for term in phase["terms"] if term["unit"] == "vram_bytes"]
+        context = sum(term["value"] for term in terms if term["name"] == CONTEXT_TERM)
+        host_bytes = phase["ram_peak_bytes"] + phase["vram_peak_bytes"] - int(context)
+        phases.append(
+            {
+                **phase,
+                "vram_peak_bytes": None,
+                "ram_peak_bytes": host_bytes,
+                "seconds": None,
+                "seconds_per_step": None,
+                "terms": [
+                    {**term, "unit": "ram_bytes"} if term in terms else term
+                    for term in phase["terms"]
+                    if term["name"] != CONTEXT_TERM
+                ],
+            }
+        )
+    return {**document, "phases": phases, "total_seconds": None, "seconds_range": None}

@@ -1,0 +1,56 @@
+"""Option values of the command line turned into values of a Request, with typed refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import RequestError
+from .files import RunFiles
+from .request import LoraChoice
+
+MAX_PROMPT_BYTES = 1 << 20
+
+
+def read_prompt(prompt: str | None, file: Path | None, *, required: bool) -> str:
+    """The prompt of --prompt or --prompt-file. One line break at a file's end is not part of it.
+
+    Raises RequestError for both, for neither when one is required, and for a file that is no text.
+    """
+    if prompt is not None and file is not None:
+        raise RequestError("give --prompt or --prompt-file, not both", field="prompt")
+    if file is None:
+        if prompt is None and required:
+            raise RequestError("give a prompt: --prompt TEXT or --prompt-file FILE", field="prompt")
+        return prompt or ""
+    try:
+        if file.stat().st_size > MAX_PROMPT_BYTES:
+            raise RequestError(f"{file} is larger than 1 MiB: no prompt", field="prompt")
+        text = file.read_text(encoding="utf-8")
+    except OSError as missing:
+        raise RequestError(f"{file} cannot be read: {missing}", field="prompt") from missing
+    except UnicodeDecodeError as damage:
+        raise RequestError(f"{file} is not UTF-8 text: {damage}", field="prompt") from damage
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def parse_loras(given: Sequence[str]) -> tuple[LoraChoice, ...]:
+    """FILE[:STRENGTH] each. A colon that no number follows belongs to the file's name."""
+    found = []
+    for text in given:
+        file, colon, tail = text.rpartition(":")
+        try:
+            strength = float(tail) if colon and file else None
+        except ValueError:
+            strength = None
+        found.append(LoraChoice(text) if strength is None else LoraChoice(file, strength))
+    return tuple(found)
+
+
+def resumed_out(out: Path | None, resume: Path | None) -> Path:
+    """Where the video goes: --out, or beside the run that is resumed."""
+    if out is not None:
+        return out
+    if resume is None:
+        raise RequestError("give --out V.mp4", field="out")
+    return RunFiles.of(resume).video

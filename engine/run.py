@@ -1,0 +1,187 @@
+"""The story of a request: geometry, snapshot, facts, plan; then condition, sample, decode; report.
+
+What can be resumed is on disk before the stage that might fail begins, and the report names it. A
+run that ends early - on request, cancelled, or by an error - still leaves a whole V.request.json
+when there is something to go on from, and no half-written file in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .decoding import decode
+from .errors import Cancelled, LowpeakError, RequestError
+from .events import Host
+from .files import RunFiles, SampledLatents, save_latents, write_json
+from .forecast import forecast_for_run, phase_forecasts, placements_of
+from .models import ModelSet, open_models
+from .pictures import load_pictures
+from .report import RunReport
+from .request import Request
+from .resume import Saved, load_saved, save_conditioning, settings_of
+from .sampling.quality import plan_request
+from .session import Session
+from .snapshot import cap_snapshot, read_snapshot
+from .stages import encode_prompt, sample
+from .versions import read_versions
+
+STOPS = ("encode", "first", "sample")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run, beside what to make.
+
+    out: the video. resume: report or video of an earlier run to go on from. device: auto, cpu or
+    cuda. stop_after: encode, first or sample. metadata: goes into the video file.
+    """
+
+    checkpoint: Path
+    out: Path
+    vram_gib: float | None = None
+    ram_gib: float | None = None
+    device: str = "auto"
+    stop_after: str | None = None
+    resume: Path | None = None
+    keep_prompt: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.stop_after is not None and self.stop_after not in STOPS:
+            raise RequestError(
+                f"--stop-after {self.stop_after!r} is none of {', '.join(STOPS)}",
+                field="stop_after",
+            )
+        if self.out.suffix.lower() != ".mp4":
+            raise RequestError(f"{self.out} does not end in .mp4", field="out")
+        if self.out.is_dir():
+            raise RequestError(f"{self.out} is a folder", field="out")
+
+
+def run_request(
+    request: Request, options: RunOptions, host: Host, notices: tuple[str, ...] = ()
+) -> RunReport:
+    """Make the video of `request`. Raises any LowpeakError; see the module's first lines."""
+    files = RunFiles(options.out)
+    files.video.parent.mkdir(parents=True, exist_ok=True)
+    saved = load_saved(request, options.resume)
+    models = open_models(options.checkpoint, choose_device(options.device))
+    machine = cap_snapshot(read_snapshot(), vram_gib=options.vram_gib, ram_gib=options.ram_gib)
+    plan = forecast_for_run(request, machine, models.facts(), models.device.type)
+    report = begin_report(request, options, plan, models, notices)
+    with (
+        closing_report(report, files),
+        Session(models.device, host, report, phase_forecasts(plan)) as session,
+    ):
+        for notice in models.notices():
+            session.notice(notice)
+        if saved.latents is None:
+            condition_and_sample(session, request, options, models, files, saved, plan)
+        if options.stop_after is None:
+            assert saved.latents is not None
+            report.latents_sha256 = saved.latents.sha256
+            decode(session, request.geometry, saved.latents, models, files.video, options.metadata)
+    return report
+
+
+def condition_and_sample(
+    session: Session,
+    request: Request,
+    options: RunOptions,
+    models: ModelSet,
+    files: RunFiles,
+    saved: Saved,
+    plan: Mapping[str, Any],
+) -> None:
+    """From the prompt to latents on disk, starting at what `saved` holds; stops where asked."""
+    if saved.conditioning is None:
+        pictures = load_pictures(request, session.notice)
+        with models.text_encoder() as encoder:
+            saved.conditioning = encode_prompt(
+                session, request, encoder, pictures, models.encode_picture
+            )
+    conditioning = saved.conditioning
+    if options.stop_after in ("encode", "first"):
+        save_conditioning(files.conditioning, conditioning)
+    if options.stop_after == "encode":
+        return
+
+    def keep_first_pass(latents: SampledLatents) -> None:
+        save_latents(files.first_pass, latents, {"settings": settings_of(request, first=True)})
+        save_conditioning(files.conditioning, conditioning)
+
+    passes = plan_request(request)
+    times = [
+        step for item in passes.passes for step in item.schedule.table_times(conditioning.times)
+    ]
+    with models.denoiser(times, placements_of(plan)) as denoiser:
+        saved.latents = sample(
+            session,
+            request,
+            conditioning,
+            denoiser,
+            lift=models.lift() if passes.upscaling else None,
+            first_pass=saved.first_pass,
+            keep_first_pass=keep_first_pass,
+            stop_after_first=options.stop_after == "first",
+        )
+    if options.stop_after == "first":
+        return
+    session.report.latents_sha256 = saved.latents.sha256
+    save_latents(files.latents, saved.latents, {"settings": settings_of(request)})
+    files.conditioning.unlink(missing_ok=True)
+
+
+def choose_device(name: str) -> torch.device:
+    """auto takes CUDA when there is any. Raises RequestError for a device that is not here."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise RequestError(f"device {name!r} is none of auto, cpu, cuda", field="device")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise RequestError("no CUDA device is usable here; try --device cpu", field="device")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def begin_report(
+    request: Request,
+    options: RunOptions,
+    plan: Mapping[str, Any],
+    models: ModelSet,
+    notices: tuple[str, ...],
+) -> RunReport:
+    """The report as far as it is known before the run."""
+    heads = ("request", "geometry", "snapshot")
+    return RunReport(
+        request=request.as_json(keep_prompt=options.keep_prompt),
+        geometry=request.geometry.as_json(),
+        snapshot=dict(plan["snapshot"]),
+        plan={key: value for key, value in plan.items() if key not in heads},
+        kernels=models.kernels(),
+        checkpoint=models.headers(),
+        versions=read_versions(),
+        notices=list(notices),
+    )
+
+
+@contextmanager
+def closing_report(report: RunReport, files: RunFiles) -> Iterator[None]:
+    """Write V.request.json at the end; after a failure only when something can be resumed."""
+    attempt: dict[str, Any] = {"outcome": "done"}
+    report.attempts.append(attempt)
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        attempt.update(outcome="Cancelled")
+        raise Cancelled("the run", saved=files.kept()) from interrupt
+    except LowpeakError as failure:
+        attempt.update(outcome=type(failure).__name__, message=str(failure))
+        raise
+    finally:
+        report.files = files.present()
+        if attempt["outcome"] == "done" or files.kept():
+            write_json(files.report, report.as_json())

@@ -1,0 +1,235 @@
+"""The three stages of a request as plain functions: encode, sample, decode.
+
+`run` tells the whole story with them and the ComfyUI nodes call them one by one, so a graph and a
+command line do the same. Each takes an open Session and frozen values, and gives frozen values on
+the CPU. Which model runs a stage is the Checkpoint's matter, where its bytes wait the plan's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from .denoiser import Denoiser
+from .errors import RequestError
+from .files import SampledLatents
+from .geometry import Geometry
+from .model.layout import PackedLayout, build_layout, unpatchify
+from .request import Request
+from .sampling.noise import draw_pass_noise, rows_to_audio
+from .sampling.quality import PassPlan, SamplingPlan, plan_request
+from .sampling.schedules import ConditionTimes
+from .sampling.solver import HeldAudio, StepResult, euler
+from .sampling.two_pass import (
+    Lift,
+    PassStart,
+    lift_and_crop,
+    shrink_keyframe,
+    start_first_pass,
+    start_refine,
+)
+from .session import Session
+from .text.encoder import TextConditioning, TextEncoder
+
+KEYFRAME_NAMES = ("first", "last")
+
+
+@dataclass(frozen=True)
+class Keyframe:
+    """An encoded first or last frame. latents: [1, 24, 1, H/16, W/16] float32, normalised."""
+
+    name: str
+    latents: Tensor
+
+    def __post_init__(self) -> None:
+        if self.name not in KEYFRAME_NAMES:
+            raise RequestError(f"keyframe {self.name!r} is neither first nor last", field="prompt")
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """All that a pass is conditioned on. Keyframes in packed order: first, then last."""
+
+    text: TextConditioning
+    keyframes: tuple[Keyframe, ...] = ()
+
+    @property
+    def times(self) -> ConditionTimes:
+        """Which condition rows there are, as far as times go."""
+        return ConditionTimes(visual=bool(self.keyframes))
+
+
+def encode_prompt(
+    session: Session,
+    request: Request,
+    encoder: TextEncoder,
+    pictures: Sequence[Tensor] = (),
+    encode_picture: Callable[[Tensor], Tensor] | None = None,
+) -> Conditioning:
+    """Phase `encode`: the prompt and its keyframes.
+
+    pictures: uint8 [H, W, 3] on the target's canvas, one for each keyframe of the request, first
+    before last. encode_picture: gives a picture's normalised latents [1, 24, 1, H/16, W/16].
+    """
+    names = [name for name in KEYFRAME_NAMES if getattr(request, f"{name}_frame") is not None]
+    if len(names) != len(pictures):
+        raise RequestError(f"{len(names)} keyframes but {len(pictures)} pictures", field="prompt")
+    with session.phase("encode") as measured:
+        text = encoder.encode(request.prompt, images=pictures)
+        keyframes = []
+        for name, picture in zip(names, pictures, strict=True):
+            assert encode_picture is not None
+            keyframes.append(Keyframe(name, encode_picture(picture).float().cpu()))
+            session.check_cancelled("encode")
+        measured.steps = 1
+    return Conditioning(text, tuple(keyframes))
+
+
+def sample(
+    session: Session,
+    request: Request,
+    conditioning: Conditioning,
+    denoiser: Denoiser,
+    *,
+    lift: Lift | None = None,
+    first_pass: SampledLatents | None = None,
+    keep_first_pass: Callable[[SampledLatents], None] | None = None,
+    stop_after_first: bool = False,
+) -> SampledLatents:
+    """Phases `sample_low`, `upscale`, `sample_high`, or `sample_high` alone.
+
+    lift: the latent upscaler, needed when the first pass is smaller than the target.
+    first_pass: continue from these instead of sampling them. keep_first_pass: called with the
+    first pass of two before the second begins. stop_after_first: give the first pass.
+    """
+    plan = plan_request(request)
+    if plan.refine is None:
+        return sample_pass(session, plan.first, request.seed, conditioning, denoiser)
+    if first_pass is None:
+        small = _for_first_pass(conditioning, plan)
+        first_pass = sample_pass(session, plan.first, request.seed, small, denoiser)
+        if keep_first_pass is not None:
+            keep_first_pass(first_pass)
+    if stop_after_first:
+        return first_pass
+    return refine(session, plan, request.seed, first_pass, conditioning, denoiser, lift)
+
+
+def refine(
+    session: Session,
+    plan: SamplingPlan,
+    seed: int,
+    first_pass: SampledLatents,
+    conditioning: Conditioning,
+    denoiser: Denoiser,
+    lift: Lift | None,
+) -> SampledLatents:
+    """Phases `upscale` and `sample_high` from finished first-pass latents."""
+    assert plan.refine is not None and plan.canvas is not None
+    lifted = first_pass.video
+    if plan.upscaling:
+        with session.phase("upscale") as measured:
+            measured.steps = 1
+            lifted = lift_and_crop(first_pass.video, plan.canvas, lift).cpu()
+            session.check_cancelled("upscale")
+    else:
+        lifted = lift_and_crop(lifted, plan.canvas, None)
+    return sample_pass(
+        session,
+        plan.refine,
+        seed,
+        conditioning,
+        denoiser,
+        lifted=SampledLatents(lifted, first_pass.audio),
+    )
+
+
+def sample_pass(
+    session: Session,
+    item: PassPlan,
+    seed: int,
+    conditioning: Conditioning,
+    denoiser: Denoiser,
+    *,
+    lifted: SampledLatents | None = None,
+) -> SampledLatents:
+    """One pass: from noise, or with `lifted` from a finished first pass on this canvas."""
+    geometry = item.geometry
+    conditions = [keyframe.latents for keyframe in conditioning.keyframes]
+    with session.phase(item.phase) as measured:
+        noise = draw_pass_noise(
+            seed + item.seed_offset, geometry, [latents.shape for latents in conditions]
+        )
+        if lifted is None:
+            start = start_first_pass(noise, conditions)
+        else:
+            audio = lifted.audio[0].transpose(0, 1)
+            start = start_refine(lifted.video, audio, noise, item.schedule, conditions)
+        video, audio_rows = _walk(
+            session, item, conditioning, denoiser, start, measured.step_seconds
+        )
+        measured.steps = item.evaluations
+    return SampledLatents(
+        unpatchify(
+            video, geometry.latent_frames, geometry.latent_height, geometry.latent_width
+        ).unsqueeze(0),
+        rows_to_audio(audio_rows).transpose(0, 1).unsqueeze(0).contiguous(),
+    )
+
+
+def build_pass_layout(geometry: Geometry, conditioning: Conditioning) -> PackedLayout:
+    """The packed sequence of a pass."""
+    return build_layout(
+        latent_frames=geometry.latent_frames,
+        latent_height=geometry.latent_height,
+        latent_width=geometry.latent_width,
+        audio_latents=geometry.audio_latents,
+        text_tags=conditioning.text.tags,
+        keyframes=[keyframe.name for keyframe in conditioning.keyframes],
+    )
+
+
+def _walk(
+    session: Session,
+    item: PassPlan,
+    conditioning: Conditioning,
+    denoiser: Denoiser,
+    start: PassStart,
+    step_seconds: list[float],
+) -> tuple[Tensor, Tensor | HeldAudio]:
+    layout = build_pass_layout(item.geometry, conditioning)
+    model = denoiser.bind(layout, conditioning.text.embeds, start.condition_rows)
+    session.progress(0, item.evaluations)
+    began = time.perf_counter()
+
+    def finished(result: StepResult) -> None:
+        nonlocal began
+        now = time.perf_counter()
+        step_seconds.append(now - began)
+        began = now
+        session.progress(result.times.step + 1, result.times.steps, step_seconds[-1])
+
+    return euler(
+        model,
+        start.video,
+        start.audio,
+        item.schedule,
+        on_step=finished,
+        is_cancelled=session.host.is_cancelled,
+        conditions=conditioning.times,
+    )
+
+
+def _for_first_pass(conditioning: Conditioning, plan: SamplingPlan) -> Conditioning:
+    assert plan.canvas is not None
+    canvas = plan.canvas
+    return Conditioning(
+        conditioning.text,
+        tuple(
+            Keyframe(item.name, shrink_keyframe(item.latents, canvas))
+            for item in conditioning.keyframes
+        ),
+    )
