@@ -29,6 +29,13 @@ def golden_root() -> Path:
     return FULL if FULL.is_dir() else SMALL
 
 
+def missing(what: str) -> str:
+    """Why a golden test is skipped."""
+    if FULL.is_dir():
+        return f"no golden tensors: {what} is not in {FULL}"
+    return f"no golden tensors: {FULL} is no folder, the compact set has no {what}"
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "golden_files(pattern): run once for every matching file")
 
@@ -40,7 +47,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     root = golden_root()
     found = sorted(path for pattern in marker.args for path in root.glob(pattern))
     if not found:
-        why = f"no golden tensors: {' or '.join(marker.args)} in {root} (set LOWPEAK_GOLDEN)"
+        why = missing(" or ".join(marker.args))
         metafunc.parametrize("golden_path", [pytest.param(None, marks=pytest.mark.skip(why))])
         return
     metafunc.parametrize("golden_path", found, ids=[path.stem for path in found])
@@ -53,7 +60,7 @@ def golden_file() -> Callable[[str], Path]:
     def find(name: str) -> Path:
         path = golden_root() / name
         if not path.is_file():
-            pytest.skip(f"no golden tensors: {path} (set LOWPEAK_GOLDEN)")
+            pytest.skip(missing(name))
         return path
 
     return find
