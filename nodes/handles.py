@@ -1,0 +1,72 @@
+"""What travels between our nodes: frozen facts and paths, never tensors.
+
+ComfyUI keeps node outputs in its cache, so whatever a handle holds stays in its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..engine.request import LoraChoice, Request
+
+
+@dataclass(frozen=True)
+class LoraHandle:
+    """One adapter of a model handle. `identity` changes when the file does."""
+
+    file: Path
+    strength: float
+    allow_partial: bool
+    identity: str
+
+
+@dataclass(frozen=True)
+class ModelHandle:
+    """A checkpoint folder, the memory it may use, and its LoRAs. Budgets in bytes; None: all free.
+
+    `facts` is what the checkpoint's headers say, ready for JSON.
+    """
+
+    checkpoint: Path
+    identity: str
+    vram_bytes: int | None = None
+    ram_bytes: int | None = None
+    loras: tuple[LoraHandle, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_lora(self, lora: LoraHandle) -> ModelHandle:
+        """The same model with one more LoRA."""
+        return replace(self, loras=(*self.loras, lora))
+
+    @property
+    def lora_choices(self) -> tuple[LoraChoice, ...]:
+        """The LoRAs as a request lists them."""
+        return tuple(LoraChoice(str(item.file), item.strength) for item in self.loras)
+
+
+@dataclass(frozen=True)
+class PlanHandle:
+    """A request and the plan made for it. `document` is the JSON of `lowpeak plan`."""
+
+    request: Request
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RunHandle:
+    """Names a run of the run book."""
+
+    run_id: str
+
+
+def file_identity(path: Path) -> str:
+    """Name, size and time of change of a file, or of each file of a folder (not deeper).
+
+    Cheap enough to ask before every prompt; the engine checks contents when it opens the file.
+    """
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    stats = [(item.name, item.stat()) for item in files if item.is_file()]
+    return ";".join(f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in stats)
