@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
+from ...kernels.reference.quantise import dequantise
 from ...kernels.weights import Weight
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
-from .names import FP32_ROOT, block_linears, root_linears
+from .names import block_linears, root_linears
+
+if TYPE_CHECKING:
+    from .index import Checkpoint
+
+PATCH_LINEARS = ("proj_in", "audio_proj_in", "proj_out", "audio_proj_out")
 
 
 def assemble(
@@ -30,15 +38,37 @@ def assemble_root(
 ) -> dict[str, Weight | Tensor]:
     """The root's raw tensors (diffusers names) as weights and tensors. No byte is copied.
 
-    Every linear is a Weight under its plain name: `proj_in`, `audio_proj_in`, `context_embedder`,
-    `time_embedder.linear_1`, `time_embedder.linear_2`, `norm_out.linear`, `proj_out`,
-    `audio_proj_out`, `token_refiner.refiner_blocks.{i}.attn.to_q`, ...; norms are Tensors under
-    their full names (`token_refiner.final_norm.weight`, `norm_out.norm.weight`, ...).
+    `proj_in`, `audio_proj_in`, `context_embedder`, `proj_out`, `audio_proj_out` and the refiner's
+    linears (`token_refiner.refiner_blocks.{i}.attn.to_q`, `...ff.net.0.proj`, ...) are Weights.
+    Everything else is a Tensor under its full name: norms, and `time_embedder.*` and
+    `norm_out.linear.*`, which are evaluated once a step and never quantised.
     """
-    plain = [name for name in FP32_ROOT if name != "time_embedder"]
-    if "adaln_t_table" not in tensors:
-        plain += ["time_embedder.linear_1", "time_embedder.linear_2"]
-    return _assemble(tensors, weight_format, (*root_linears(config), *plain, "norm_out.linear"))
+    return _assemble(tensors, weight_format, (*root_linears(config), *PATCH_LINEARS))
+
+
+def plain_state(checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
+    """The whole model as a state dictionary of plain tensors, for oracles and miniature models.
+
+    Names are the published ones (`transformer_blocks.{i}.attn.orig.to_q.weight`; the dense model
+    keeps `.orig.`). Quantised weights come back in fp32 and in the original basis. dtype: cast
+    everything, None keeps each tensor's own.
+    """
+    found: dict[str, Tensor] = {}
+    parts = [("", checkpoint.load_root())]
+    parts += [
+        (f"transformer_blocks.{i}.", checkpoint.load_block(i))
+        for i in range(checkpoint.config.layers)
+    ]
+    for prefix, part in parts:
+        for name, value in part.items():
+            if isinstance(value, Tensor):
+                found[prefix + name] = value
+                continue
+            plain = value.codes if value.kind == "plain" else dequantise(value)
+            found[f"{prefix}{name}.weight"] = plain
+            if value.bias is not None:
+                found[f"{prefix}{name}.bias"] = value.bias
+    return found if dtype is None else {name: value.to(dtype) for name, value in found.items()}
 
 
 def _assemble(

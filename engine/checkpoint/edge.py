@@ -170,7 +170,9 @@ def _read_config(folder: Path) -> tuple[ModelConfig, bool]:
     texts = [read_json(path) for path in sorted(folder.glob("config/**/*.json"))]
     base = next(find_objects(texts, {"num_attention_heads", "hidden_size"}), None)
     transform = next(find_objects(texts, {"softmax_attention", "linear_attention"}), None)
-    if base is None or transform is None:
+    dense = any("transform" in item and item["transform"] is None
+                for item in find_objects(texts, {"transform"}))  # fmt: skip
+    if base is None or (transform is None and not dense):
         return ModelConfig(), False
     return ModelConfig.from_json(base, transform), True
 

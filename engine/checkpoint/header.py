@@ -292,12 +292,17 @@ def _read_span(file: Any, path: Path, name: str, span: TensorSpan) -> Tensor:
 
 
 def write_tensors(
-    path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+    path: Path,
+    tensors: Mapping[str, Tensor],
+    metadata: Mapping[str, str] | None = None,
+    *,
+    load: Callable[[str], Tensor] | None = None,
 ) -> int:
     """Write one safetensors file under a temporary name, then rename it. Returns its bytes.
 
     Order and padding are those of the safetensors library (wide dtypes first, then by name), so
     the same tensors give the same bytes. Tensors may lie on any device; one is copied at a time.
+    load: makes a tensor when its turn comes; `tensors` then only gives dtype and shape (meta).
     """
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
@@ -319,7 +324,10 @@ def write_tensors(
         with open(temporary, "wb") as file:
             file.write(struct.pack("<Q", len(text)) + text)
             for name in order:
-                data = tensors[name].detach().contiguous().cpu().reshape(-1).view(torch.uint8)
+                tensor = tensors[name] if load is None else load(name)
+                if (tensor.dtype, tensor.shape) != (tensors[name].dtype, tensors[name].shape):
+                    raise ValueError(f"{name}: {tensor.dtype} {tensor.shape} is not as announced")
+                data = tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8)
                 file.write(memoryview(data.numpy()))
         os.replace(temporary, path)
     finally:
