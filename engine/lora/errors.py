@@ -10,11 +10,18 @@ from ..errors import CheckpointError
 NAMES_SHOWN = 8
 
 
+def printable(text: str) -> str:
+    """Names come from files: control and non-ASCII characters are escaped before they are shown."""
+    return text.encode("unicode_escape").decode("ascii")
+
+
 class LoraFileError(CheckpointError):
     """An adapter file that is damaged or contradicts itself. `names` are the tensors concerned."""
 
-    def __init__(self, message: str, *, names: Sequence[str] = (), **fields: Any) -> None:
-        super().__init__(_with_names(message, names), **fields)
+    def __init__(
+        self, message: str, *, names: Sequence[str] = (), tensor: str = "", **fields: Any
+    ) -> None:
+        super().__init__(_with_names(message, names), tensor=printable(tensor), **fields)
         self.names = tuple(names)
 
 
@@ -34,7 +41,6 @@ class LoraBindingError(CheckpointError):
 def _with_names(message: str, names: Sequence[str]) -> str:
     if not names:
         return message
+    shown = [printable(name) for name in names[:NAMES_SHOWN]]
     more = len(names) - NAMES_SHOWN
-    return f"{message}: {', '.join(names[:NAMES_SHOWN])}" + (
-        f" and {more} more" if more > 0 else ""
-    )
+    return f"{message}: {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")

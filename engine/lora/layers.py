@@ -218,8 +218,7 @@ def _hadamard(
     for part in "12":
         a, b, t = f"hada_w{part}_a", f"hada_w{part}_b", f"hada_t{part}"
         if t in shapes:  # the core stands between: w_a is [rank, out] then
-            sized = dict(shapes)
-            sized[a] = tuple(reversed(shapes.get(a, ())))
+            sized = _turned(shapes, a)
             _pair(header, module, sized, names, a, t)
             _, columns, rank = _pair(header, module, sized, names, t, b)
             sizes.append((sized[a][0], columns, rank))
@@ -231,6 +230,11 @@ def _hadamard(
             tensor=names["hada_w2_a"], expected=list(sizes[0][:2]), found=list(sizes[1][:2]),
         )  # fmt: skip
     return sizes[0][:2], sizes[0][2]
+
+
+def _turned(shapes: Mapping[str, tuple[int, ...]], role: str) -> dict[str, tuple[int, ...]]:
+    """The shapes with that of `role` transposed, where it is there at all."""
+    return {name: shape[::-1] if name == role else shape for name, shape in shapes.items()}
 
 
 def _kronecker(
@@ -248,8 +252,7 @@ def _kronecker(
                 )  # fmt: skip
             sizes.append((shapes[whole][0], shapes[whole][1]))
         elif t in shapes:
-            sized = dict(shapes)
-            sized[a] = tuple(reversed(shapes.get(a, ())))
+            sized = _turned(shapes, a)
             _pair(header, module, sized, names, a, t)
             _, columns, rank = _pair(header, module, sized, names, t, b)
             sizes.append((sized[a][0], columns))

@@ -34,8 +34,10 @@ def inspect_lora(
     """What `file` would do to `model`; None: names only, against the model's vocabulary.
 
     An incomplete binding is reported, not raised (`report.complete`, `require_complete`).
-    Raises LoraFileError for damaged files, LoraBindingError when nothing binds.
+    Raises LoraFileError for damaged files, LoraBindingError when nothing binds, RequestError for a
+    strength out of range.
     """
+    LoraChoice(str(file), strength)
     return _Reader(file, model or ModelShapes.unknown(), strength).read(keep=False)[0]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import LoraBindingError
+from .errors import LoraBindingError, printable
 
 FETCH_PROJECTIONS = (
     "Fetch the AdaLN projections (adaln/NN.safetensors, one file a block, 26 GB in all) beside the "
@@ -97,7 +97,7 @@ class BindingReport:
     def table(self) -> str:
         """The report as plain text, equal blocks folded into one line."""
         lines = [
-            f"{self.file}: {self.bound_tensors} of {self.tensors} tensors bound to "
+            f"{printable(self.file)}: {self.bound_tensors} of {self.tensors} tensors bound to "
             f"{self.modules} modules, strength {self.strength:g}",
             f"  names: {self.naming}",
         ]
@@ -119,11 +119,11 @@ class BindingReport:
             count = sum(len(item.tensors) for item in items)
             mark = "NOT APPLIED" if any(item.matters for item in items) else "left out (no effect)"
             lines.append(f"  {mark}: {count} tensors, {kind}: {items[0].reason}")
-            shown = [name for item in items for name in item.tensors][:4]
+            shown = [printable(name) for item in items for name in item.tensors][:4]
             lines += [f"    {name}" for name in shown]
             if count > len(shown):
                 lines.append(f"    and {count - len(shown)} more")
-        lines += [f"  note: {note}" for note in self.notes]
+        lines += [f"  note: {printable(note)}" for note in self.notes]
         return "\n".join(lines)
 
 
