@@ -31,8 +31,8 @@ from .model.modulation import ScheduleCursor
 from .model.plain import PlainModel
 from .planner.types import ModelFacts, Placement
 from .sampling.two_pass import Lift
-from .sampling.upscaler import upscale
 from .sampling.upscaler_file import open_upscaler
+from .sampling.upscaler_tiled import tiled_lift
 from .text.encoder import FOLDER as TEXT_FOLDER
 from .text.encoder import TextEncoder, open_text_encoder
 
@@ -98,16 +98,11 @@ class ModelSet:
 
     def lift(self) -> Lift:
         """The latent upscaler. Raises CheckpointError when its file is missing or damaged."""
-        file = open_upscaler(self.folder / UPSCALER_FILE)
+        return tiled_lift(open_upscaler(self.folder / UPSCALER_FILE), self.device)
 
-        def lifted(latents: Tensor, size: tuple[int, int]) -> Tensor:
-            # A CPU has no fast half precision; the weights' own dtype is for the device.
-            dtype = torch.float32 if self.device.type == "cpu" else None
-            weights = file.read(device=self.device, dtype=dtype)
-            with torch.inference_mode():
-                return upscale(latents.to(self.device), size, weights, file.config).cpu()
-
-        return lifted
+    def encode_picture(self, picture: Tensor) -> Tensor:
+        """Normalised latents [1, 24, 1, H/16, W/16] of a keyframe, uint8 [H, W, 3]."""
+        raise CheckpointError("keyframes cannot be encoded yet", file=self.folder / VAE_FOLDER)
 
     def _plain_model(self, times: Times) -> PlainModel:
         config = self.checkpoint.config

@@ -20,6 +20,7 @@ from torch.nn import functional
 from ..errors import Cancelled
 from ..vae.config import PUBLISHED_VIDEO_MEAN, PUBLISHED_VIDEO_STD
 from .canvas import lift_scale
+from .two_pass import Lift
 from .upscaler import NORM_EPS, embed_scale, modulation
 from .upscaler_cost import tile_frames
 from .upscaler_file import NORM_GROUPS, UpscalerConfig, UpscalerFile
@@ -36,6 +37,36 @@ def streamed_weights(
     return lambda part: file.read(part, device=device, dtype=dtype)
 
 
+def tiled_lift(
+    file: UpscalerFile,
+    device: torch.device | str,
+    dtype: torch.dtype | None = None,
+    *,
+    is_cancelled: Callable[[], bool] | None = None,
+    on_layer: Callable[[int, int], None] | None = None,
+) -> Lift:
+    """The upscaler of a file as the `lift` of two_pass.lift_and_crop.
+
+    dtype: of the computation; by default float16, and float32 on a CPU, which has no fast halves.
+    """
+    if dtype is None:
+        dtype = torch.float32 if torch.device(device).type == "cpu" else torch.float16
+    weights_of = streamed_weights(file, device, dtype)
+
+    def lift(latents: Tensor, size: tuple[int, int]) -> Tensor:
+        return upscale_tiled(
+            latents,
+            size,
+            weights_of,
+            file.config,
+            is_cancelled=is_cancelled,
+            on_layer=on_layer,
+        )
+
+    return lift
+
+
+@torch.no_grad()
 def upscale_tiled(
     latents: Tensor,
     size: tuple[int, int],
