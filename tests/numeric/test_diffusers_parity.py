@@ -69,7 +69,8 @@ def test_parity_of_the_packed_layout(keyframes, frames, height, width) -> None:
         keyframes=keyframes,
     )
     error = compare_layout(layout, packed)
-    print(f"PARITY | positions {'+'.join(keyframes) or 't2va'} | diffusers | {error:.1e}")
+    task = "+".join(keyframes) or "t2va"
+    print(f"PARITY | positions {task}, F={frames} | diffusers | {error:.1e}")
     assert error <= 1e-12
     compare_times(layout, 0.2, 0.5)
     compare_times(layout, 0.0, 0.0)

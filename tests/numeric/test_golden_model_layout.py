@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from lowpeak.engine.errors import RequestError
+from lowpeak.engine.geometry import plan_geometry
 from lowpeak.engine.model.layout import (
     Reference,
     build_layout,
@@ -34,7 +35,7 @@ def layout_of(case):
     )
 
 
-def test_golden_positions_of_every_request(requests) -> None:
+def test_golden_parity_of_positions_of_every_request(requests) -> None:
     worst = 0.0
     for case in requests:
         layout = layout_of(case)
@@ -55,7 +56,22 @@ def test_golden_positions_of_every_request(requests) -> None:
         for row, expected in case["sample_rows"].items():
             want = torch.tensor(expected, dtype=torch.float64)
             torch.testing.assert_close(positions[int(row)], want, rtol=1e-12, atol=1e-12)
+    print(f"PARITY | positions of {len(requests)} requests | recorded sums | {worst:.1e}")
     assert worst <= 1e-9
+
+
+def test_golden_geometry_of_every_request(requests) -> None:
+    for case in requests:
+        request = case["request"]
+        geometry, _ = plan_geometry(
+            request["width"],
+            request["height"],
+            frames=request.get("frames"),
+            seconds=request.get("seconds"),
+        )
+        names = ("frames", "latent_frames", "latent_height", "latent_width", "audio_latents")
+        for name in (*names, "tokens_per_frame", "video_tokens"):
+            assert getattr(geometry, name) == case[name], (request, name)
 
 
 def test_patchify_orders_channels_before_the_patch() -> None:
