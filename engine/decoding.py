@@ -28,11 +28,13 @@ def decode(
     models: ModelSet,
     out: Path,
     metadata: Mapping[str, Any] | None = None,
+    *,
+    with_sound: bool = True,
 ) -> Tensor:
     """Phase `decode`: write `out` and return its sound, [2, samples] float32 at 32 kHz.
 
-    metadata: stored in the file. Raises SaveFailed with what was kept, Cancelled at block borders;
-    then nothing half-written is left.
+    metadata: stored in the file. with_sound: mux the sound; it is returned in any case. Raises
+    SaveFailed with what was kept, Cancelled at block borders; then nothing half-written is left.
     """
     with session.phase("decode") as measured:
         sound = match_length(models.decode_audio(latents.audio), geometry)
@@ -55,7 +57,8 @@ def decode(
                     session.progress(done_frames, geometry.frames)
 
                 models.decode_video(latents.video, take, session.host.is_cancelled)
-            writer.write_audio(sound)
+            if with_sound:
+                writer.write_audio(sound)
         measured.steps = 1
     return sound
 

@@ -37,8 +37,14 @@ def load_pictures(request: Request, notice: Callable[[str], None]) -> list[Tenso
 
 
 def fit_picture(file: str, geometry: Geometry, name: str, notice: Callable[[str], None]) -> Tensor:
-    """One picture on the canvas; says so when its aspect is another one."""
-    picture = Image.fromarray(read_image(file).numpy())
+    """One picture file on the canvas; says so when its aspect is another one."""
+    return fit_image(Image.fromarray(read_image(file).numpy()), geometry, name, notice)
+
+
+def fit_image(
+    picture: Image.Image, geometry: Geometry, name: str, notice: Callable[[str], None]
+) -> Tensor:
+    """One RGB picture on the canvas, uint8 [H, W, 3]; says so when its aspect is another one."""
     width, height = geometry.width_px, geometry.height_px
     ratio = (picture.width / picture.height) / (width / height)
     if abs(ratio - 1) > ASPECT_TOLERANCE:

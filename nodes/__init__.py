@@ -59,9 +59,10 @@ def extension(engine: Any = None) -> Any:
     from .schema import node_class
 
     if engine is None:
+        from .host import comfy_device
         from .local_engine import LocalEngine
 
-        engine = LocalEngine()
+        engine = LocalEngine(comfy_device)
     pack = make_pack(engine)
 
     class LowpeakExtension(ComfyExtension):

@@ -2,7 +2,8 @@
 
 A body holds either `request` (width, height, seconds or frames, quality, ...) or `prompt`, an
 API-format graph in which the sampling node is found and its links are followed to constants.
-`vram_gib`, `ram_gib`, `card` and `system` ask for another machine.
+`vram_gib`, `ram_gib`, `card` and `system` ask for another machine; on this one the budgets of the
+graph's Load Model hold.
 """
 
 from __future__ import annotations
@@ -140,8 +141,7 @@ class _Graph:
         if self._class(node_id) == "LowpeakRefine":
             values["passes"] = "two"
         checkpoint, loras, budgets = self._model(source.get("model", inputs.get("model")))
-        for name, value in budgets.items():
-            capacities.setdefault(name, value)
+        capacities.update(budgets)
         keyframes, references = self._pictures(inputs.get("conditioning"))
         request, notices = _request(values, loras, keyframes, references)
         unknown = tuple(dict.fromkeys(self._unknown))
@@ -209,7 +209,7 @@ class _Graph:
             value = self._constant(inputs, budget)
             amount = budget_bytes(max(0.0, _number({budget: value or 0.0}, budget, 0.0)))
             if amount:
-                budgets[budget.replace("_gib", "_bytes")] = amount
+                budgets[budget.replace("_gib", "_limit_bytes")] = amount
         return name if isinstance(name, str) else None, loras, budgets
 
     def _pictures(self, link: Any) -> tuple[frozenset[str], int]:

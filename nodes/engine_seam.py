@@ -98,7 +98,8 @@ class Engine(Protocol):
     ) -> Mapping[str, Any]:
         """The document of `plan --json`, also when it does not fit. Loads nothing.
 
-        capacities: vram_bytes, ram_bytes, card, system of another machine; empty: this one.
+        capacities: vram_bytes, ram_bytes, card, system of another machine; without them this one,
+        within vram_limit_bytes and ram_limit_bytes.
         """
 
     def encode(

@@ -5,9 +5,11 @@ ComfyUI keeps node outputs in its cache, so whatever a handle holds stays in its
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
 from ..engine.request import LoraChoice, Request
@@ -63,10 +65,15 @@ class RunHandle:
 
 
 def file_identity(path: Path) -> str:
-    """Name, size and time of change of a file, or of each file of a folder (not deeper).
+    """Digest of names, sizes and times of change of a file, or of every file below a folder.
 
-    Cheap enough to ask before every prompt; the engine checks contents when it opens the file.
+    Cheap enough to ask before every prompt; the engine checks contents when it opens a file.
     """
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    stats = [(item.name, item.stat()) for item in files if item.is_file()]
-    return ";".join(f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in stats)
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for item in files:
+        stat = item.stat()
+        if not S_ISDIR(stat.st_mode):
+            name = item.relative_to(path.parent).as_posix()
+            digest.update(f"{name}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()

@@ -103,6 +103,13 @@ def comfy_host(pack: Pack, node_id: str) -> ComfyHost:
     return ComfyHost(pack, node_id)
 
 
+def comfy_device() -> str:
+    """The kind of device that ComfyUI chose: "cuda" or "cpu"."""
+    from comfy import model_management
+
+    return "cuda" if model_management.get_torch_device().type == "cuda" else "cpu"
+
+
 class ComfyFolders:
     """Files among ComfyUI's folders. Names are looked up in listings, never joined to a path."""
 

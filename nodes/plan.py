@@ -57,11 +57,15 @@ def plan_lines(document: Any) -> list[str]:
             for item in document.get("fits_instead", ())
         ]
         return ["Does not fit.", *short, *instead]
-    lines = [f"Fits. About {format_seconds(document['total_seconds'])}."]
+    total = document["total_seconds"]
+    lines = ["Fits." if total is None else f"Fits. About {format_seconds(total)}."]
     for phase in document["phases"]:
-        lines.append(
-            f"{phase['phase']}: VRAM {format_gib(phase['vram_peak_bytes'])}, "
-            f"RAM {format_gib(phase['ram_peak_bytes'])}, {format_seconds(phase['seconds'])}, "
-            f"limited by {phase['limited_by']}"
-        )
+        parts = [
+            f"{axis.upper()} {format_gib(phase[f'{axis}_peak_bytes'])}"
+            for axis in ("vram", "ram")
+            if phase[f"{axis}_peak_bytes"] is not None
+        ]
+        if phase["seconds"] is not None:
+            parts += [format_seconds(phase["seconds"]), f"limited by {phase['limited_by']}"]
+        lines.append(f"{phase['phase']}: {', '.join(parts)}")
     return [*lines, *document.get("reasons", ())]

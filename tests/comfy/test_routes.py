@@ -68,7 +68,7 @@ def test_a_graph_is_followed_to_its_constants(pack: Any) -> None:
     assert (request.geometry.width_px, request.geometry.height_px) == (256, 320)
     assert (request.quality, request.keyframes, len(request.loras)) == ("high", 1, 1)
     assert model.checkpoint.name == "toy"
-    assert capacities == {"vram_bytes": 4 << 30, "ram_bytes": 16 << 30}
+    assert capacities == {"vram_limit_bytes": 4 << 30, "ram_bytes": 16 << 30}
     assert plan["asked"]["unknown"] == [] and plan["asked"]["node_id"] == "4"
     assert "secret" not in json.dumps(plan)
 

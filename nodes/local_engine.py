@@ -1,0 +1,285 @@
+"""The real engine behind nodes/engine_seam.py: one stage of engine/stages.py a call.
+
+Each call opens what its stage needs, runs it and closes everything, so nothing is held between
+nodes. The plan is made anew from the memory that is free at that moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..engine.errors import DoesNotFit, RequestError
+from ..engine.events import Host
+from ..engine.geometry import AUDIO_SAMPLE_RATE_HZ, Geometry
+from ..engine.planner.types import HardwareSnapshot, ModelFacts
+from ..engine.request import Request
+from ..engine.units import GIB
+from .engine_seam import Conditions, Decoded, Latents, Pictures, Sampled
+from .handles import ModelHandle
+
+SNAPSHOT_SECONDS = 2.0  # a panel that asks again sooner gets the same machine
+DECODE_QUALITY = "max"  # one pass: the plan of a decode alone should not price an upscaler
+
+
+class LocalEngine:
+    """Runs stages in this process. `device` says which device ComfyUI chose: "cuda" or "cpu"."""
+
+    def __init__(self, device: Callable[[], str] = lambda: "auto") -> None:
+        self._device = device
+        self._machine: tuple[float, HardwareSnapshot] | None = None
+
+    def describe(self, checkpoint: Path) -> Mapping[str, Any]:
+        """Layout, format and sizes of a checkpoint."""
+        models = self._models(checkpoint)
+        return {**models.headers(), **vars(models.facts()), "notices": list(models.notices())}
+
+    def bind_lora(self, model: ModelHandle, lora: Path, *, allow_partial: bool) -> Sequence[str]:
+        """The binding report as lines; raises below 100 % unless `allow_partial`."""
+        from ..engine.lora.loading import inspect_lora
+        from ..engine.lora.report import require_complete
+        from ..engine.lora.shapes import ModelShapes
+
+        checkpoint = self._models(model.checkpoint).checkpoint
+        shapes = ModelShapes.from_config(
+            checkpoint.config, adaln_projections=not checkpoint.table_sets
+        )
+        report = inspect_lora(lora, shapes)
+        require_complete(report, allow_partial=allow_partial)
+        return report.table().splitlines()
+
+    def machine(self) -> Mapping[str, Any]:
+        """This machine now."""
+        return self._snapshot().as_json()
+
+    def forecast(
+        self, request: Request, model: ModelHandle | None, capacities: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The plan document of a request, here or on another machine."""
+        from ..engine.forecast import forecast, forecast_for_run
+        from ..engine.planner.jsonform import refusal_document
+        from ..engine.snapshot import snapshot_from_options
+
+        facts = ModelFacts() if model is None else self._models(model.checkpoint).facts()
+        elsewhere = {key: capacities[key] for key in ("card", "system") if key in capacities}
+        for axis in ("vram", "ram"):
+            if f"{axis}_bytes" in capacities:
+                elsewhere[f"{axis}_gib"] = capacities[f"{axis}_bytes"] / GIB
+        if elsewhere:
+            machine = snapshot_from_options(**elsewhere, here=self._snapshot)
+            return forecast(request, machine, facts)
+        limits = {axis: capacities.get(f"{axis}_limit_bytes") for axis in ("vram", "ram")}
+        machine = self._capped(model, **limits)
+        if self._device_type() != "cpu":
+            return forecast(request, machine, facts)
+        try:
+            return forecast_for_run(request, machine, facts, "cpu")
+        except DoesNotFit as refusal:
+            return refusal_document(request, machine, refusal)
+
+    def encode(
+        self, model: ModelHandle, request: Request, pictures: Pictures, host: Host
+    ) -> Conditions:
+        """Prompt and keyframes."""
+        from ..engine.stages import encode_prompt
+
+        if pictures.images or pictures.videos or pictures.sounds:
+            raise RequestError(
+                "this checkpoint holds no reference transformer: use Lowpeak Keyframes, or leave "
+                "the references out",
+                field="images",
+            )
+        models = self._models(model.checkpoint)
+        with self._session(model, models, request, host, must_fit=False) as session:
+            fitted = _fitted(request.geometry, pictures, session.notice)
+            with models.text_encoder() as encoder:
+                made = encode_prompt(session, request, encoder, fitted, models.encode_picture)
+        last = request.geometry.frames - 1
+        keyframes = tuple(
+            {"frame": 0 if item.name == "first" else last, "latent": item.latents}
+            for item in made.keyframes
+        )
+        return Conditions(made.text.embeds.float().cpu(), made.text.tags.cpu(), keyframes)
+
+    def sample(
+        self, model: ModelHandle, request: Request, conditions: Conditions, host: Host
+    ) -> Sampled:
+        """The passes that the request's quality asks for."""
+        return self._sample(model, request, conditions, host, None)
+
+    def refine(
+        self, model: ModelHandle, request: Request, conditions: Conditions, first: Latents,
+        host: Host,
+    ) -> Sampled:  # fmt: skip
+        """The second pass alone."""
+        return self._sample(model, request, conditions, host, first)
+
+    def decode(
+        self, model: ModelHandle, latents: Latents, out: Path, host: Host, *, with_sound: bool
+    ) -> Decoded:
+        """Frames streamed into `out`."""
+        from ..engine.decoding import decode
+        from ..engine.files import SampledLatents
+
+        frames, height, width = latents.video.shape[2:]
+        geometry = Geometry(width * 16, height * 16, (frames - 2) // 5 * 17 + 5)
+        request = Request(geometry, quality=DECODE_QUALITY)
+        models = self._models(model.checkpoint)
+        with self._session(model, models, request, host, must_fit=False) as session:
+            given = SampledLatents(latents.video, latents.audio)
+            sound = decode(session, geometry, given, models, out, with_sound=with_sound)
+            report = session.report.as_json()
+        return Decoded(out, sound if with_sound else None, AUDIO_SAMPLE_RATE_HZ, _new(report))
+
+    def release(self) -> int:
+        """Nothing is held between calls."""
+        return 0
+
+    def held_bytes(self) -> tuple[int, int]:
+        """Nothing is held between calls."""
+        return 0, 0
+
+    def _sample(
+        self, model: ModelHandle, request: Request, conditions: Conditions, host: Host,
+        first: Latents | None,
+    ) -> Sampled:  # fmt: skip
+        from ..engine.files import SampledLatents
+        from ..engine.forecast import placements_of
+        from ..engine.sampling.quality import plan_request
+        from ..engine.stages import sample
+
+        models = self._models(model.checkpoint)
+        conditioning = _conditioning(request, conditions)
+        passes = plan_request(request)
+        times = [
+            step for item in passes.passes for step in item.schedule.table_times(conditioning.times)
+        ]
+        kept: list[Any] = [] if first is None else [SampledLatents(first.video, first.audio)]
+        with self._session(model, models, request, host, must_fit=True) as session:
+            with models.denoiser(times, placements_of(session.plan)) as denoiser:
+                made = sample(
+                    session, request, conditioning, denoiser,
+                    lift=models.lift() if passes.upscaling else None,
+                    first_pass=kept[0] if kept else None, keep_first_pass=kept.append,
+                )  # fmt: skip
+            session.report.latents_sha256 = made.sha256
+            report = session.report.as_json()
+        first_pass = Latents(kept[0].video, kept[0].audio) if kept else None
+        return Sampled(Latents(made.video, made.audio), first_pass, _new(report))
+
+    @contextmanager
+    def _session(
+        self, model: ModelHandle, models: Any, request: Request, host: Any, *, must_fit: bool
+    ) -> Iterator[Any]:
+        """An open Session with its plan. A stage that is not the whole request may start anyway."""
+        from ..engine.forecast import forecast_for_run, phase_forecasts
+        from ..engine.report import RunReport
+        from ..engine.session import Session
+        from ..engine.versions import read_versions
+
+        machine, plan = self._capped(model), {}
+        host.release_memory(machine.vram_total_bytes)
+        try:
+            plan = forecast_for_run(request, self._capped(model), models.facts(), _type(models))
+        except DoesNotFit:
+            if must_fit:
+                raise
+        report = RunReport(
+            request=request.as_json(), geometry=request.geometry.as_json(),
+            snapshot=machine.as_json(), kernels=models.kernels(), checkpoint=models.headers(),
+            versions=read_versions(),
+        )  # fmt: skip
+        if must_fit:
+            host.describe(report.request, plan)
+        with Session(models.device, host, report, phase_forecasts(plan or {"phases": ()})) as open_:
+            open_.plan = plan
+            yield open_
+
+    def _models(self, checkpoint: Path) -> Any:
+        from ..engine.models import open_models
+        from ..engine.run import choose_device
+
+        return open_models(checkpoint, choose_device(self._device()))
+
+    def _device_type(self) -> str:
+        from ..engine.run import choose_device
+
+        return choose_device(self._device()).type
+
+    def _snapshot(self) -> HardwareSnapshot:
+        from ..engine.snapshot import read_snapshot
+
+        now = time.monotonic()
+        if self._machine is None or now - self._machine[0] > SNAPSHOT_SECONDS:
+            self._machine = now, read_snapshot()
+        return self._machine[1]
+
+    def _capped(self, model: ModelHandle | None, **limits: int | None) -> HardwareSnapshot:
+        """This machine, as far as the model's budgets and the given limits let it be used."""
+        from ..engine.snapshot import cap_snapshot
+
+        caps: dict[str, float] = {}
+        for axis in ("vram", "ram"):
+            own = None if model is None else getattr(model, f"{axis}_bytes")
+            given = [value for value in (own, limits.get(axis)) if value]
+            if given:
+                caps[f"{axis}_gib"] = min(given) / GIB
+        return cap_snapshot(self._snapshot(), **caps)
+
+
+def _type(models: Any) -> str:
+    return str(models.device.type)
+
+
+def _new(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What a stage adds to a run's report: fields that say something."""
+    return {key: value for key, value in report.items() if value not in (None, [], {}, "")}
+
+
+def _conditioning(request: Request, conditions: Conditions) -> Any:
+    """The engine's Conditioning. RequestError for what it cannot carry."""
+    from ..engine.stages import Conditioning, Keyframe
+    from ..engine.text.encoder import TextConditioning
+
+    if conditions.references:
+        raise RequestError(
+            "the conditioning holds references, and this checkpoint no reference transformer",
+            field="conditioning",
+        )
+    names = {0: "first", request.geometry.frames - 1: "last"}
+    shape = (1, 24, 1, request.geometry.latent_height, request.geometry.latent_width)
+    keyframes = []
+    for item in sorted(conditions.keyframes, key=lambda item: int(item["frame"])):
+        name, latent = names.get(int(item["frame"])), item["latent"].float().cpu()
+        if name is None:
+            raise RequestError(
+                f"a keyframe at frame {item['frame']}: only the first and the last frame of "
+                f"{request.geometry.frames} can be given. Use the same length in both nodes",
+                field="conditioning",
+            )
+        if tuple(latent.shape) != shape:
+            raise RequestError(
+                f"the {name} frame was encoded for another canvas: its latent is "
+                f"{tuple(latent.shape)}, expected {shape}. Use the same size in both nodes",
+                field="conditioning",
+            )
+        keyframes.append(Keyframe(name, latent))
+    text = TextConditioning(conditions.hidden, conditions.tags.long())
+    return Conditioning(text, tuple(keyframes))
+
+
+def _fitted(geometry: Geometry, pictures: Pictures, notice: Callable[[str], None]) -> list[Any]:
+    """Keyframes as uint8 [H, W, 3] on the canvas, first before last."""
+    from PIL import Image
+
+    from ..engine.pictures import fit_image
+
+    found = []
+    for name, frames in (("first", pictures.first_frame), ("last", pictures.last_frame)):
+        if frames is not None:
+            pixels = (frames[0] * 255).round().byte().numpy()
+            found.append(fit_image(Image.fromarray(pixels), geometry, name, notice))
+    return found
