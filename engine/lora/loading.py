@@ -120,10 +120,11 @@ class _Reader:
         return self._report(identity, targets, zero), differences
 
     def _scale(self, layer: Layer, tensors: Mapping[str, Tensor]) -> float:
-        if layer.kind == "diff" or "diff_b" in layer.tensors or layer.rank == 0:
+        if layer.kind == "diff" or "diff_b" in layer.tensors:
             return 1.0
         if "alpha" in tensors:
-            return float(tensors["alpha"].reshape(-1)[0]) / layer.rank
+            # A product of two whole matrices has no rank; its trainer ignores alpha then.
+            return float(tensors["alpha"].reshape(-1)[0]) / layer.rank if layer.rank else 1.0
         return self.rule.scale(layer.module, layer.rank)
 
     def _report(

@@ -26,6 +26,7 @@ class ScaleRule:
     alpha: float | None = None
     module_alpha: Mapping[str, float] = field(default_factory=dict)
     root_of_rank: bool = False
+    rank: int = 0  # of a configuration, for products of whole matrices that show none
     source: str = "alpha equals rank"
     notes: tuple[str, ...] = ()
 
@@ -35,6 +36,7 @@ class ScaleRule:
         for pattern, value in self.module_alpha.items():
             if module == pattern or module.endswith("." + pattern):
                 alpha = value
+        rank = rank or self.rank
         if alpha is None or rank <= 0:
             return 1.0
         return alpha / (math.sqrt(rank) if self.root_of_rank else rank)
@@ -81,9 +83,11 @@ def _beside(file: Path) -> ScaleRule | None:
 
 def _from_configuration(data: Mapping[str, Any], source: str) -> ScaleRule | None:
     data = {str(key).removeprefix("transformer."): value for key, value in data.items()}
-    alpha = _number(data.get("lora_alpha"))
+    # Kronecker and Hadamard configurations write `alpha`, low-rank ones `lora_alpha`.
+    alpha = _number(data.get("lora_alpha", data.get("alpha")))
     if alpha is None:
         return None
+    rank = int(_number(data.get("r")) or 0)
     pattern = data.get("alpha_pattern")
     own = {
         str(key).lstrip("^").replace("\\.", "."): number
@@ -91,7 +95,7 @@ def _from_configuration(data: Mapping[str, Any], source: str) -> ScaleRule | Non
         if (number := _number(value)) is not None
     }
     root = data.get("use_rslora") is True
-    return ScaleRule(alpha, own, root, f"{source}: lora_alpha {alpha:g}")
+    return ScaleRule(alpha, own, root, rank, f"{source}: alpha {alpha:g}")
 
 
 def _json_object(text: str) -> Mapping[str, Any]:
