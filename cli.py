@@ -33,6 +33,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 models = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+bench = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+app.add_typer(bench, name="bench", help="Measure at real shapes; rows as JSON.")
 app.add_typer(models, name="models", help="Model files: found, fetched, verified, converted.")
 
 
@@ -290,6 +292,37 @@ def toy_checkpoint(
     return Answer(document, f"{folder}: {document['bytes'] / 1e9:.3f} GB, {size}, {weight_format}")
 
 
+# --- benchmarks ----------------------------------------------------------------------------------
+def _bench(name: str, help_text: str) -> None:
+    """Register one benchmark; its body lives in engine/bench.py."""
+
+    def body(
+        checkpoint: Checkpoint = None,
+        width: Width = 1344,
+        height: Height = 768,
+        frames: Annotated[int, typer.Option(help="17n+5.")] = 243,
+        vram_gib: VramGib = None,
+        ram_gib: RamGib = None,
+        repeats: Annotated[int, typer.Option(help="Measured repetitions.")] = 5,
+        as_json: Json = False,
+    ) -> Answer:
+        raise NotBuilt(f"bench {name} is not built yet")
+
+    body.__doc__ = help_text
+    command(bench, name)(body)
+
+
+for _name, _help in {
+    "step": "One sampling step under a placement.",
+    "stream": "Blocks from disk and host to the device.",
+    "encode": "The text encoder.",
+    "decode": "The video decoder.",
+    "grid": "The capacity heat maps.",
+    "forecast": "Forecast against measurement.",
+}.items():
+    _bench(_name, _help)
+
+
 # --- machine and files ---------------------------------------------------------------------------
 @command(app, "doctor")
 def doctor(
@@ -318,20 +351,36 @@ def models_pull(folder: Folder = None, as_json: Json = False) -> Answer:
 @command(models, "verify")
 def models_verify(folder: Folder = None, as_json: Json = False) -> Answer:
     """What is wrong with the files of a folder: file, tensor, expected, found."""
-    from .engine.verify import verify_folder
+    raise NotBuilt("models verify is not built yet")
 
-    document = verify_folder(find_checkpoint(folder))
-    return Answer(document, document["text"])
+
+@command(models, "convert")
+def models_convert(
+    source: Annotated[Path, typer.Argument(help="OpenVDN folder or ComfyUI file.")],
+    target: Annotated[Path, typer.Argument(help="Folder of the result.")],
+    weight_format: Annotated[str, typer.Option("--format", help="An edge layout.")] = (
+        "edge-fp8-rowwise"
+    ),
+    as_json: Json = False,
+) -> Answer:
+    """Write a checkpoint in an edge layout, block by block."""
+    raise NotBuilt("models convert is not built yet")
 
 
 @command(app, "inspect-lora")
 def inspect_lora(
     file: Annotated[Path, typer.Argument(help="A LoRA file.")],
     checkpoint: Checkpoint = None,
+    strength: Annotated[float, typer.Option(help="-4..4.")] = 1.0,
     as_json: Json = False,
 ) -> Answer:
-    """What a LoRA binds to, target by target."""
-    raise NotBuilt("inspect-lora is not built yet")
+    """What a LoRA binds to, target by target. Without a checkpoint only names are checked."""
+    from .engine.lora.loading import inspect_lora as inspect
+    from .engine.models import lora_shapes
+
+    shapes = None if checkpoint is None else lora_shapes(checkpoint)
+    report = inspect(file, shapes, strength=strength)
+    return Answer(report.as_json(), report.table())
 
 
 def find_checkpoint(given: Path | None) -> Path:

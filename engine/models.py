@@ -26,6 +26,7 @@ from .checkpoint.index import Checkpoint, open_checkpoint
 from .denoiser import Denoiser, PlainDenoiser
 from .errors import CheckpointError
 from .facts import facts_of, folder_bytes
+from .lora.shapes import ModelShapes
 from .model.layout import RowTimes
 from .model.modulation import ScheduleCursor
 from .model.plain import PlainModel
@@ -153,3 +154,9 @@ class ModelSet:
 def open_models(folder: Path, device: torch.device | str) -> ModelSet:
     """Open the models of a checkpoint folder. Raises CheckpointError; reads headers alone."""
     return ModelSet(folder, torch.device(device), open_checkpoint(folder))
+
+
+def lora_shapes(folder: Path) -> ModelShapes:
+    """The transformer of a checkpoint as an adapter sees it. Raises CheckpointError."""
+    checkpoint = open_checkpoint(folder)
+    return ModelShapes.from_config(checkpoint.config, adaln_projections=checkpoint.has_projections)

@@ -171,10 +171,11 @@ def begin_report(
 @contextmanager
 def closing_report(report: RunReport, files: RunFiles) -> Iterator[None]:
     """Write V.request.json at the end; after a failure only when something can be resumed."""
-    attempt: dict[str, Any] = {"outcome": "done"}
+    attempt: dict[str, Any] = {"outcome": "failed"}
     report.attempts.append(attempt)
     try:
         yield
+        attempt.update(outcome="done")
     except KeyboardInterrupt as interrupt:
         attempt.update(outcome="Cancelled")
         raise Cancelled("the run", saved=files.kept()) from interrupt
