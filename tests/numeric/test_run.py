@@ -1,0 +1,240 @@
+"""A request from prompt to files on the miniature checkpoint: stages, resume, stops, cancel."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lowpeak.engine.errors import Cancelled, CheckpointError, RequestError
+from lowpeak.engine.events import Event, QuietHost
+from lowpeak.engine.files import RunFiles, load_latents
+from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.request import Request
+from lowpeak.engine.resume import read_request
+from lowpeak.engine.run import RunOptions, run_request
+from lowpeak.engine.toy import write_toy
+
+SMALL = Request(
+    Geometry(256, 256, 22), prompt="a red fox", seed=11, base_steps=2, refine_steps=1,
+    two_pass=True,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("toy")
+    write_toy(folder, size="tiny", weight_format="edge-fp8-rowwise", seed=3)
+    return folder
+
+
+def options(checkpoint: Path, out: Path, **more: Any) -> RunOptions:
+    return RunOptions(checkpoint=checkpoint, out=out, device="cpu", **more)
+
+
+@pytest.fixture(scope="module")
+def sampled(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that stopped after sampling; its video's (future) path."""
+    out = tmp_path_factory.mktemp("sampled") / "v.mp4"
+    run_request(SMALL, options(checkpoint, out, stop_after="sample"), QuietHost())
+    return out
+
+
+def test_latents_have_the_shapes_of_the_geometry(sampled: Path) -> None:
+    latents, about = load_latents(RunFiles(sampled).latents)
+    assert latents.video.shape == (1, 24, 7, 16, 16) and latents.video.dtype == torch.float32
+    assert latents.audio.shape == (1, 32, 2, 37) and latents.audio.dtype == torch.float32
+    assert bool(latents.video.isfinite().all()) and bool(latents.audio.isfinite().all())
+    report = json.loads(RunFiles(sampled).report.read_text())
+    assert report["latents_sha256"] == about["sha256"] == latents.sha256
+
+
+def test_the_report_has_forecast_beside_measurement_and_no_prompt(sampled: Path) -> None:
+    text = RunFiles(sampled).report.read_text()
+    report = json.loads(text)
+    assert "red fox" not in text and text.isascii()
+    assert [item["phase"] for item in report["phases"]] == ["encode", "sample_low", "sample_high"]
+    for item in report["phases"]:
+        assert item["forecast"]["ram_peak_bytes"] > 0 and item["measured"]["ram_peak_bytes"] > 0
+        assert item["measured"]["seconds"] > 0 and item["forecast"]["phase"] == item["phase"]
+    low, high = report["phases"][1]["measured"], report["phases"][2]["measured"]
+    assert (low["steps"], high["steps"]) == (2, 1) and len(low["step_seconds"]) == 2
+    assert report["attempts"] == [{"outcome": "done"}]
+    assert {"torch", "lowpeak", "python"} <= report["versions"].keys()
+    assert len(report["checkpoint"]["header_sha256"]) == 4
+    assert report["files"] == {
+        "latents": "v.latents.safetensors",
+        "first_pass": "v.first.safetensors",
+    }
+
+
+def test_the_same_request_gives_the_same_latents_and_another_seed_others(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    first = json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    again = run_request(
+        SMALL, options(checkpoint, tmp_path / "a.mp4", stop_after="sample"), QuietHost()
+    )
+    other = run_request(
+        replace(SMALL, seed=12), options(checkpoint, tmp_path / "b.mp4", stop_after="sample"),
+        QuietHost(),
+    )  # fmt: skip
+    words = run_request(
+        replace(SMALL, prompt=""), options(checkpoint, tmp_path / "c.mp4", stop_after="sample"),
+        QuietHost(),
+    )  # fmt: skip
+    assert again.latents_sha256 == first
+    assert len({first, other.latents_sha256, words.latents_sha256}) == 3
+
+
+@pytest.mark.parametrize("stop", ["encode", "first"])
+def test_stopping_early_and_resuming_gives_the_same_latents(
+    checkpoint: Path, sampled: Path, tmp_path: Path, stop: str
+) -> None:
+    out = tmp_path / "v.mp4"
+    report = run_request(SMALL, options(checkpoint, out, stop_after=stop), QuietHost())
+    kept = {"conditioning"} | ({"first_pass"} if stop == "first" else set())
+    assert set(report.files) == kept and report.latents_sha256 is None
+    request = read_request(RunFiles(out).report)
+    assert request.prompt == ""
+    host = QuietHost()
+    resumed = run_request(
+        request, options(checkpoint, out, stop_after="sample", resume=RunFiles(out).report), host
+    )
+    assert (
+        resumed.latents_sha256 == json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    )
+    phases = [item["phase"] for item in resumed.phases]
+    assert phases == (["sample_low", "sample_high"] if stop == "encode" else ["sample_high"])
+    assert not RunFiles(out).conditioning.exists(), "the encoded prompt stays only while needed"
+
+
+def test_another_refine_starts_from_the_first_pass(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    for file in sampled.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    named = tmp_path / sampled.name
+    base = replace(read_request(named), base_steps=4)
+    with pytest.raises(RequestError, match="nothing of this run"):
+        run_request(base, options(checkpoint, named, resume=named), QuietHost())
+    request = read_request(named, prompt=SMALL.prompt, refine_steps=3)
+    found = run_request(
+        request, options(checkpoint, named, stop_after="sample", resume=named), QuietHost()
+    )
+    assert [item["phase"] for item in found.phases] == ["encode", "sample_high"]
+    assert found.phases[1]["measured"]["steps"] == 3
+
+
+class CancelledAt(QuietHost):
+    """Asks to stop once `phase` has reported `step` steps."""
+
+    def __init__(self, phase: str, step: int) -> None:
+        super().__init__()
+        self.phase, self.step, self.stop = phase, step, False
+
+    def is_cancelled(self) -> bool:
+        return self.stop
+
+    def emit(self, event: Event) -> None:
+        super().emit(event)
+        if event.phase == self.phase and event.step == self.step:
+            self.stop = True
+
+
+def test_a_cancelled_first_pass_leaves_nothing(checkpoint: Path, tmp_path: Path) -> None:
+    host = CancelledAt("sample_low", 1)
+    with pytest.raises(Cancelled) as caught:
+        run_request(SMALL, options(checkpoint, tmp_path / "v.mp4"), host)
+    assert caught.value.exit_code == 130 and list(tmp_path.iterdir()) == []
+
+
+def test_a_cancelled_second_pass_keeps_the_first_and_goes_on_from_it(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "v.mp4"
+    with pytest.raises(Cancelled):
+        run_request(SMALL, options(checkpoint, out), CancelledAt("sample_high", 0))
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == {"v.first.safetensors", "v.conditioning.safetensors", "v.request.json"}
+    report = json.loads(RunFiles(out).report.read_text())
+    assert report["attempts"][0]["outcome"] == "Cancelled"
+    resumed = run_request(
+        read_request(out), options(checkpoint, out, stop_after="sample", resume=out), QuietHost()
+    )
+    expected = json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    assert resumed.latents_sha256 == expected
+
+
+def test_a_damaged_file_is_not_resumed_from(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    for file in sampled.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    named = tmp_path / sampled.name
+    latents = RunFiles(named).latents
+    data = bytearray(latents.read_bytes())
+    data[-100] ^= 1
+    latents.write_bytes(data)
+    with pytest.raises(RequestError, match="damaged"):
+        run_request(read_request(named), options(checkpoint, named, resume=named), QuietHost())
+    latents.write_bytes(data[:5000])
+    with pytest.raises(RequestError, match="damaged"):
+        run_request(read_request(named), options(checkpoint, named, resume=named), QuietHost())
+    with pytest.raises(RequestError, match="is not there"):
+        read_request(tmp_path / "other.request.json")
+    RunFiles(named).report.write_text("{}")
+    with pytest.raises(RequestError, match="no report"):
+        read_request(named)
+
+
+def test_half_a_checkpoint_lists_what_is_missing(checkpoint: Path, tmp_path: Path) -> None:
+    half = tmp_path / "half"
+    shutil.copytree(checkpoint, half)
+    for gone in ("root.safetensors", "blocks/01.safetensors", "manifest.json"):
+        (half / "rowwise" / "cache" / gone).unlink()
+    with pytest.raises(CheckpointError) as caught:
+        run_request(SMALL, options(half, tmp_path / "v.mp4"), QuietHost())
+    for gone in ("root.safetensors", "blocks/01.safetensors", "manifest.json"):
+        assert gone in str(caught.value)
+    assert not list(tmp_path.glob("v*"))
+
+
+@pytest.mark.parametrize("part", ["text_encoder", "upscaler.safetensors"])
+def test_a_missing_part_is_named_before_anything_is_sampled(
+    checkpoint: Path, tmp_path: Path, part: str
+) -> None:
+    half = tmp_path / "half"
+    shutil.copytree(checkpoint, half)
+    target = half / part
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    big = replace(SMALL, geometry=Geometry(512, 512, 22))
+    host = QuietHost()
+    with pytest.raises(CheckpointError, match=part):
+        run_request(big, options(half, tmp_path / "v.mp4"), host)
+    assert not [event for event in host.events if event.phase.startswith("sample")]
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [({"stop_after": "decode"}, "stop-after"), ({"device": "tpu"}, "device")],
+)
+def test_impossible_options_are_request_errors(
+    checkpoint: Path, tmp_path: Path, more: dict[str, str], match: str
+) -> None:
+    with pytest.raises(RequestError, match=match):
+        given = {"checkpoint": checkpoint, "out": tmp_path / "v.mp4", "device": "cpu", **more}
+        run_request(SMALL, RunOptions(**given), QuietHost())
+    with pytest.raises(RequestError, match=r"\.mp4"):
+        RunOptions(checkpoint=checkpoint, out=tmp_path / "v.avi")
+
+
+def test_references_are_refused_by_name(checkpoint: Path, tmp_path: Path) -> None:
+    request = replace(SMALL, references=("a.png",))
+    with pytest.raises(RequestError, match="reference transformer"):
+        run_request(request, options(checkpoint, tmp_path / "v.mp4"), QuietHost())
