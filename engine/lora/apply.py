@@ -24,6 +24,7 @@ from ...kernels.reference import quantise
 from ...kernels.weights import Weight
 from ..model.modulation import adaln_table
 from .binding import Part
+from .modules import other_spelling
 
 
 @dataclass(frozen=True)
@@ -217,6 +218,8 @@ def merge_tensors(
     """
     merged = dict(tensors)
     for parameter, differences in merges.items():
+        if parameter not in merged and parameter.rpartition(".")[0] not in merged:
+            parameter = other_spelling(parameter)
         module, _, part = parameter.rpartition(".")
         if parameter in merged:
             plain = merged[parameter]

@@ -126,6 +126,12 @@ def _wrong_size(
             "pruned-adaln",
             f"trained on a pruned AdaLN (input {_PRUNED_WIDTH}), this one is whole: {sizes}",
         )
+    if module.endswith(".adaln_proj.linear") and tuple(expected[-1:]) == (_PRUNED_WIDTH,):
+        return skip(
+            "pruned-adaln",
+            f"trained on a whole AdaLN, this checkpoint's is pruned (input {_PRUNED_WIDTH}): "
+            f"{sizes}",
+        )
     if (
         module in ("proj_out", "audio_proj_out")
         and size[1:] == tuple(expected[1:])

@@ -226,6 +226,13 @@ def with_orig(module: str) -> str:
     return module
 
 
+def other_spelling(name: str) -> str:
+    """A base-attention name of a block, with `.orig.` put in or taken out."""
+    if "attn.orig." in name:
+        return name.replace("attn.orig.", "attn.", 1)
+    return name.replace("attn.", "attn.orig.", 1)
+
+
 def is_model_name(module: str) -> bool:
     """Whether a plain diffusers module path is one of this model's, for any number of blocks."""
     if module in _ROOTS.values():

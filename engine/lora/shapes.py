@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..checkpoint.names import block_shapes, projection_shapes, root_shapes
 from ..model.config import ModelConfig
-from .modules import BRANCH_TAILS, is_model_name, with_orig
+from .modules import is_model_name, with_orig
 
 _WEIGHT_SUFFIXES = (".weight_fp8", ".weight_int8")
 
@@ -52,35 +53,28 @@ class ModelShapes:
         return cls(parameters, width, adaln_tables)
 
     @classmethod
-    def from_config(cls, config: ModelConfig, *, adaln_projections: bool = True) -> ModelShapes:
-        """From hyper-parameters. adaln_projections: False for checkpoints with tables only."""
-        inner, hidden = config.inner, config.hidden
-        attention = {
-            "to_q": (inner, hidden), "to_k": (inner, hidden), "to_v": (inner, hidden),
-            "to_out.0": (hidden, inner),
-            "norm_q": (config.head_dim,), "norm_k": (config.head_dim,),
-        }  # fmt: skip
-        rest = {
-            "ff.net.0.proj": (2 * config.ffn, hidden), "ff.net.2": (hidden, config.ffn),
-            "norm1": (hidden,), "norm2": (hidden,),
-        }  # fmt: skip
-        found: dict[str, tuple[int, ...]] = {}
-        for index in range(config.layers):
-            block = f"transformer_blocks.{index}."
-            for name, shape in attention.items():
-                module = f"{block}attn.{name}"
-                found[f"{with_orig(module) if config.vdn else module}.weight"] = shape
-            found |= {f"{block}{name}.weight": shape for name, shape in rest.items()}
-            if config.vdn:
-                found |= {block + name: shape for name, shape in _branch(config).items()}
-            if adaln_projections:
-                found[f"{block}adaln_proj.linear.weight"] = (18 * hidden, config.time_dim)
-                found[f"{block}adaln_proj.linear.bias"] = (18 * hidden,)
-        for index in range(config.refiner_layers):
-            block = f"token_refiner.refiner_blocks.{index}."
-            found |= {f"{block}attn.{name}.weight": shape for name, shape in attention.items()}
-            found |= {f"{block}{name}.weight": shape for name, shape in rest.items()}
-        found |= _root(config)
+    def from_config(
+        cls,
+        config: ModelConfig,
+        *,
+        adaln_projections: bool = True,
+        pruned_width: int | None = None,
+    ) -> ModelShapes:
+        """From hyper-parameters, in the names a checkpoint is assembled under.
+
+        Those keep `.orig.` in the dense model too. adaln_projections: False for checkpoints that
+        hold tables only. pruned_width: input of a pruned AdaLN, which has no time embedder.
+        """
+        block = block_shapes(config)
+        if adaln_projections:
+            block |= projection_shapes(config, pruned_width)
+        found = {
+            f"transformer_blocks.{index}.{name}": shape
+            for index in range(config.layers)
+            for name, shape in block.items()
+        }
+        rows = None if pruned_width is None else (1, pruned_width)
+        found |= root_shapes(config, pruned_rows=rows)
         return cls(found, config.head_dim, not adaln_projections)
 
     def find(self, module: str, kind: str) -> str | None:
@@ -121,48 +115,3 @@ class ModelShapes:
             return None
         hidden, width = self.hidden_width, self.time_width
         return (18 * hidden, width) if hidden and width else (0, 0)
-
-
-def _branch(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Weights that Video DeltaNet adds to a block (facts: model sheet c.1)."""
-    inner, hidden, heads = config.inner, config.hidden, config.heads
-    sizes: dict[str, tuple[int, ...]] = {
-        "attn.to_out_linear": (hidden, inner),
-        "attn.softmax_gate.up": (heads, hidden),
-        "attn.linear_attention.beta_proj": (heads, hidden),
-        "attn.linear_attention.norm": (config.head_dim,),
-        "attn.linear_attention.alpha.down": (config.head_dim, hidden),
-        "attn.linear_attention.alpha.up": (inner, config.head_dim),
-        "attn.linear_attention.output_gate.down": (config.head_dim, hidden),
-        "attn.linear_attention.output_gate.up": (inner, config.head_dim),
-    }
-    for target in "kv":
-        sizes[f"attn.linear_attention.short_conv.{target}_sp"] = (inner, 1, 5, 5)
-        sizes[f"attn.linear_attention.short_conv.{target}_tm"] = (inner, 1, 5)
-    assert set(sizes) == set(BRANCH_TAILS)
-    found = {f"{name}.weight": shape for name, shape in sizes.items()}
-    found["attn.softmax_gate.up.bias"] = (heads,)
-    found["attn.linear_attention.output_gate.up.bias"] = (inner,)
-    return found
-
-
-def _root(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    hidden = config.hidden
-    linears = {
-        "proj_in": (hidden, config.video_row),
-        "audio_proj_in": (hidden, config.audio_channels),
-        "context_embedder": (hidden, config.text_dim),
-        "time_embedder.linear_1": (config.time_hidden, config.freq_dim),
-        "time_embedder.linear_2": (config.time_dim, config.time_hidden),
-        "norm_out.linear": (2 * hidden, config.time_dim),
-        "proj_out": (config.video_row, hidden),
-        "audio_proj_out": (config.audio_channels, hidden),
-    }
-    found: dict[str, tuple[int, ...]] = {
-        "token_refiner.final_norm.weight": (hidden,),
-        "norm_out.norm.weight": (hidden,),
-    }
-    for name, shape in linears.items():
-        found[f"{name}.weight"] = shape
-        found[f"{name}.bias"] = (shape[0],)
-    return found

@@ -217,10 +217,28 @@ def test_interleaving_is_read_from_the_names_and_only_from_them(tmp_path) -> Non
     torch.testing.assert_close(plain, flatten)
 
 
-def test_a_dense_model_binds_without_the_orig_level(tmp_path) -> None:
-    dense = ModelShapes.from_config(CONFIG.dense())
-    loras = one(write(tmp_path / "x.safetensors", with_orig("", "t")(adapter())), shapes=dense)
+def test_a_dense_model_in_published_names_binds_without_the_orig_level(tmp_path) -> None:
+    names = {n.replace(".attn.orig.", ".attn."): s for n, s in SHAPES.parameters.items()}
+    file = write(tmp_path / "x.safetensors", with_orig("", "t")(adapter()))
+    loras = one(file, shapes=ModelShapes.from_parameters(names))
     assert "transformer_blocks.0.attn.to_q.weight" in loras.differences
+    # As assembled, the dense model keeps the level; a merge finds either spelling.
+    assembled = one(file, shapes=ModelShapes.from_config(CONFIG.dense()))
+    assert "transformer_blocks.0.attn.orig.to_q.weight" in assembled.differences
+    for key, found in (("attn.orig.to_q", loras), ("attn.to_q", assembled)):
+        weights = {key: Weight("plain", torch.zeros(48, 20))}
+        merges = {n: d for n, d in found.merges(0, online=False).items() if "to_q" in n}
+        assert bool(merge_tensors(weights, merges)[key].codes.any())
+
+
+def test_a_pruned_checkpoint_takes_pruned_adaln_layers_and_no_others(tmp_path) -> None:
+    pruned = ModelShapes.from_config(CONFIG, pruned_width=8)
+    tensors = {"blocks.0.adaln_proj.linear.lora_A.weight": torch.randn(4, 8),
+               "blocks.0.adaln_proj.linear.lora_B.weight": torch.randn(360, 4)}  # fmt: skip
+    assert one(write(tmp_path / "x.safetensors", tensors), shapes=pruned).reports[0].complete
+    whole = {n: torch.randn(4, 11) if "lora_A" in n else t for n, t in tensors.items()}
+    with pytest.raises(LoraBindingError, match="this checkpoint's is pruned"):
+        one(write(tmp_path / "y.safetensors", whole), shapes=pruned)
 
 
 def test_alpha_comes_from_the_tensor_then_the_metadata_then_the_rank(tmp_path) -> None:
