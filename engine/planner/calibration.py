@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RequestError
-from .types import HardwareSnapshot
+from .types import HardwareSnapshot, ModelFacts
 
 FOLDER = Path(__file__).resolve().parent.parent / "calibration"
 SCHEMA = 1
@@ -186,6 +186,18 @@ def choose_calibration(snapshot: HardwareSnapshot, folder: Path = FOLDER) -> Cal
     return _with_snapshot(Calibration(REFERENCE_CARD, rows | own, notes=(note,)), snapshot)
 
 
+def published_facts(calibration: Calibration) -> ModelFacts:
+    """Published sizes in the weight format that runs fastest on a machine.
+
+    For plans without a checkpoint: FP8 where its rate is the higher one, else int8 ConvRot.
+    """
+    rows = calibration.rows
+    int8, fp8 = rows.get("rates.gemm_int8"), rows.get("rates.gemm_fp8")
+    if int8 is not None and (fp8 is None or int8.value > fp8.value):
+        return ModelFacts(weight_format="int8-convrot")
+    return ModelFacts()
+
+
 def _statuses(rows: Mapping[str, Row]) -> str:
     count = {status: sum(row.status == status for row in rows.values()) for status in STATUSES}
     return ", ".join(f"{number} {status}" for status, number in count.items() if number)
@@ -207,6 +219,8 @@ def _nearest(snapshot: HardwareSnapshot, cards: Mapping[str, Mapping[str, Any]])
 
 def _card_rows(key: str, card: Mapping[str, Any], factors: Mapping[str, Row]) -> dict[str, Row]:
     """Peaks of a data sheet times the efficiency factors."""
+    quick = factors.get(f"efficiency.attention_int8_{card['capability'].replace('.', '')}")
+    solve = "solve_per_bf16_tflops" if quick is None else "solve_per_bf16_tflops_small"
     bandwidth = card["bandwidth_gb_per_second"] * _GIGA
     peaks = {
         "attention": (card["bf16_tflops"] * _TERA, "FLOP/s", "attention"),
@@ -216,7 +230,7 @@ def _card_rows(key: str, card: Mapping[str, Any], factors: Mapping[str, Row]) ->
         "copy": (bandwidth, "B/s", "copy"),
         "convolution": (bandwidth, "B/s", "convolution"),
         "readout": (bandwidth, "B/s", "readout"),
-        "solve": (card["bf16_tflops"], "1/s", "solve_per_bf16_tflops"),
+        "solve": (card["bf16_tflops"], "1/s", solve),
         "sustained": (1.0, "1", "sustained"),
     }
     rows = {}
@@ -228,6 +242,12 @@ def _card_rows(key: str, card: Mapping[str, Any], factors: Mapping[str, Row]) ->
         error = (row.error_p95**2 + card["error_p95"] ** 2) ** 0.5
         full = f"rates.{name}"
         rows[full] = Row(full, peak * row.value, unit, "borrowed", source, error)
+    if quick is not None:  # cards on which int8 attention beats the bf16 one by far
+        source = f"{card['source']}, int8 peak times {quick.value:g} ({quick.status})"
+        value = card["int8_tops"] * _TERA * quick.value
+        rows["rates.attention"] = Row(
+            "rates.attention", value, "FLOP/s", "borrowed", source, quick.error_p95
+        )
     link = card["link_gb_per_second"] * _GIGA
     rows["rates.link"] = Row("rates.link", link, "B/s", "borrowed", card["source"], 0.15)
     rows["rates.disk"] = factors["rates.disk"]

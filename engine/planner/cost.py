@@ -19,7 +19,7 @@ from .workload import BF16, Workload
 
 VRAM, RAM, SECONDS = "vram_bytes", "ram_bytes", "seconds"
 LATENT_CHANNELS = 24
-LATENT_BUFFERS = 6  # latents, noise, velocity, next latents, head output, workspace; float32
+LATENT_BUFFERS = 4  # latents, velocity, next latents, head output; float32
 ROPE_WIDTH = 64
 FP32 = 4
 _SHAPE = "from shapes"

@@ -52,12 +52,12 @@ def pass_reasons(item: Pass, choice: PassChoice, budget: Budget) -> list[str]:
     if step.total > choice.best_seconds:
         loss = 100 * (step.total / choice.best_seconds - 1)
         found.append(
-            f"{where}: of {choice.priced} placements the fastest is {loss:.2f} % faster; within "
-            f"{100 * (TIE - 1):.0f} % the smallest VRAM peak was kept "
+            f"{where}: the fastest placement would be {loss:.2f} % faster; within "
+            f"{100 * (TIE - 1):.0f} % the smallest VRAM peak is kept "
             f"({format_gib(choice.candidate.vram_bytes)})"
         )
     else:
-        found.append(f"{where}: the fastest of {choice.priced} placements that fit")
+        found.append(f"{where}: the fastest placement that fits")
     return found
 
 

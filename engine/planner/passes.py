@@ -17,6 +17,7 @@ STEPS = {"light": 8, "medium": 12, "high": 16, "max": 20}
 REFINE_STEPS = 3
 _HALVED_FROM_PX = 512
 _LEAST_GRID = 8  # tokens a side of a small first pass
+_UPSCALER_TILE_VOXELS = 16_384
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,28 @@ def first_pass_geometry(target: Geometry) -> Geometry:
     return Geometry(
         unit[0] * times * CANVAS_STEP_PX, unit[1] * times * CANVAS_STEP_PX, target.frames
     )
+
+
+def lifted_geometry(target: Geometry) -> Geometry:
+    """What the first pass is lifted to before the crop: twice its size, or the target's."""
+    first = first_pass_geometry(target)
+    if min(target.width_px, target.height_px) >= _HALVED_FROM_PX:
+        return Geometry(2 * first.width_px, 2 * first.height_px, target.frames)
+    return target
+
+
+def upscaler_workspace_bytes(lifted: Geometry, channels: int) -> int:
+    """Device bytes of the tiled latent upscaler (engine/sampling/upscaler_cost.py), fp16.
+
+    Two activation planes of the whole clip; of one tile of frames its float32 form and halo, the
+    stacked frames of a convolution and its result; one block's weights as read and as laid out.
+    """
+    voxels, frames = lifted.latent_height * lifted.latent_width, lifted.latent_frames
+    frame = voxels * channels * 2
+    tile = min(max(1, _UPSCALER_TILE_VOXELS // voxels), frames)
+    widened = 2 * (tile + 4) * voxels * channels * 4
+    weights = 2 * (2 * 27 * channels**2 * 2)
+    return 2 * frames * frame + widened + (5 * tile + 2) * frame + weights
 
 
 def sampling_passes(request: Request) -> tuple[Pass, ...]:

@@ -12,7 +12,7 @@ from ..request import Request
 from .calibration import Calibration
 from .cost import SECONDS, VRAM, term
 from .explain import pass_reasons, request_reasons
-from .passes import Pass, sampling_passes
+from .passes import Pass, lifted_geometry, sampling_passes
 from .search import Budget, PassChoice, PassSearch, SearchSpace, make_budget
 from .stacks import DecodeSearch, Machine, plan_encode, plan_upscale
 from .timing import first_step_seconds
@@ -104,7 +104,11 @@ def _plan(
         held = place.resident_blocks + place.pinned_blocks
         reasons += pass_reasons(item, choice, budget)
         if item.phase == "sample_low" and item.geometry != request.geometry:
-            keep(plan_upscale(machine, item.geometry, request.geometry, phase.ram_peak_bytes))
+            keep(
+                plan_upscale(
+                    machine, item.geometry, lifted_geometry(request.geometry), phase.ram_peak_bytes
+                )
+            )
             held = place.pinned_blocks  # resident blocks made room for the upscaler
     keep(DecodeSearch(machine, request.geometry).plan())
     if short:

@@ -3,7 +3,7 @@
 Key source x place of x x half slots x slots x resident blocks are enumerated; the pinned share
 follows, because a block that fits in host memory is never slower there than on disk. The best time
 wins; among placements within 1 % of it the one with the smallest VRAM peak. Exact: a placement is
-only left unpriced when a lower bound already puts it out of reach.
+left unpriced only when it cannot win, being no faster and larger than one that was priced.
 
 A request is planned as asked or refused. A refusal names every short axis and smaller requests that
 were planned and do fit.
@@ -61,7 +61,6 @@ class PassChoice:
     candidate: Candidate
     step: StepSeconds
     best_seconds: float
-    priced: int
     work: Workload
     memory: SampleMemory
     clock: StepClock
@@ -78,6 +77,10 @@ def make_budget(snapshot: HardwareSnapshot, calibration: Calibration) -> Budget:
         share = calibration["margin.pinned_share_windows"] if windows else 1.0
         pin = int(snapshot.ram_total_bytes * share)
     return Budget(vram, ram, pin, margins["vram"], margins["ram"])
+
+
+# keys, residual, half slots, slots, device bytes, host bytes
+Shape = tuple[KeySource, Residual, bool, int, int, int]
 
 
 class PassSearch:
@@ -106,8 +109,11 @@ class PassSearch:
             for residual in space.residuals
         }
 
-    def _shapes(self) -> Iterator[tuple[KeySource, Residual, bool, int, int, int]]:
-        """(keys, residual, half, slots, device bytes, host bytes), resident and pinned apart."""
+        self.block_bytes, self.staging_bytes = block_bytes(work), self.memory.staging_bytes()
+        self.host_bytes = {pair: total(self.memory.choice_ram(*pair), RAM) for pair in self.clocks}
+
+    def _shapes(self) -> Iterator[Shape]:
+        """Every combination; bytes without resident and pinned blocks."""
         for keys in self.space.keys:
             for residual in self.space.residuals:
                 vram = self.fixed_vram + total(self.memory.choice_vram(keys, residual), VRAM)
@@ -118,57 +124,77 @@ class PassSearch:
                         yield keys, residual, half, slots, vram + slots * size, ram
                 yield keys, residual, False, 0, vram, ram
 
+    def _fitting(self, shape: Shape, budget: Budget) -> Iterator[tuple[int, int, int, int, int]]:
+        """(resident, pinned, disk, device bytes, host bytes) of a shape, by resident blocks."""
+        keys, residual, _, slots, vram, ram = shape
+        blocks, size, staging = self.work.facts.blocks, self.block_bytes, self.staging_bytes
+        room = budget.ram_bytes - ram
+        pins = budget.pin_bytes - self.host_bytes[keys, residual]
+        if room < 0 or pins < 0:
+            return
+        room_blocks = min(room, pins) // size
+        room_beside_ring = (min(room, pins) - staging) // size
+        most = (budget.vram_bytes - vram) // size
+        if budget.vram_bytes < self.prologue or most < 0:
+            return
+        for resident in range(min(blocks - 1, most) + 1) if slots else range(blocks, blocks + 1):
+            if resident > most:
+                return
+            pinned = rest = blocks - resident
+            used = ram
+            if room_blocks < rest:
+                if room_beside_ring < 0:
+                    continue  # with more resident blocks the rest may fit without a ring
+                pinned = min(room_beside_ring, rest - 1)
+                used += staging
+            need = vram + resident * size
+            yield (
+                resident,
+                pinned,
+                rest - pinned,
+                max(need, self.prologue),
+                used + pinned * size,
+            )
+
     def candidates(self, budget: Budget) -> Iterator[Candidate]:
         """Every placement that fits the budget."""
-        blocks, size = self.work.facts.blocks, block_bytes(self.work)
-        staging = self.memory.staging_bytes()
-        for keys, residual, half, slots, vram, ram in self._shapes():
-            room = budget.ram_bytes - ram
-            if room < 0:
-                continue
-            host = self.memory.choice_ram(keys, residual)
-            pins = budget.pin_bytes - total(host, RAM)
-            if pins < 0:
-                continue
-            counts = range(blocks) if slots else (blocks,)
-            for resident in counts:
-                need = max(vram + resident * size, self.prologue)
-                if need > budget.vram_bytes:
-                    break
-                rest = blocks - resident
-                pinned = min(rest, min(room, pins) // size)
-                if pinned < rest:
-                    if room < staging or pins < staging:
-                        continue  # with more resident blocks the rest may fit without a ring
-                    pinned = (min(room, pins) - staging) // size
-                    pinned = min(pinned, rest - 1)
-                disk = rest - pinned
-                used = ram + pinned * size + (staging if disk else 0)
-                placement = Placement(keys, residual, resident, pinned, disk, slots, half)
-                yield Candidate(placement, need, used)
+        for shape in self._shapes():
+            keys, residual, half, slots, _, _ = shape
+            for resident, pinned, disk, vram, ram in self._fitting(shape, budget):
+                place = Placement(keys, residual, resident, pinned, disk, slots, half)
+                yield Candidate(place, vram, ram)
 
     def choose(self, budget: Budget) -> PassChoice | None:
-        """The best placement, or None when nothing fits."""
-        found = []
-        for item in self.candidates(budget):
-            place = item.placement
-            clock = self.clocks[place.keys, place.residual]
-            found.append((clock.lower_bound(place.resident_blocks, place.disk_blocks), item))
-        found.sort(key=lambda pair: pair[0])
-        best = float("inf")
-        priced: list[tuple[float, Candidate, StepSeconds]] = []
-        for bound, item in found:
-            if bound > TIE * best:
-                break
-            step = self.clocks[item.placement.keys, item.placement.residual].step(item.placement)
-            best = min(best, step.total)
-            priced.append((step.total, item, step))
+        """The best placement, or None when nothing fits.
+
+        Blocks are added to a shape only until its step reaches the shape's floor without the disk:
+        any further one would be as slow and larger.
+        """
+        best, priced = float("inf"), []
+        for shape in self._shapes():
+            keys, residual, half, slots, _, _ = shape
+            clock = self.clocks[keys, residual]
+            if clock.floor > TIE * best:
+                continue
+            enough = clock.floor * (1 + 1e-12)
+            for found in self._fitting(shape, budget):
+                read = found[2] * clock.read
+                seconds = max(read, clock.walk(found[0], slots, half))
+                if seconds < best:
+                    best = seconds
+                if seconds <= TIE * best:
+                    priced.append((seconds, shape, found))
+                if seconds <= enough and not found[2]:
+                    break
         if not priced:
             return None
-        near = [entry for entry in priced if entry[0] <= TIE * best]
-        _, item, step = min(near, key=lambda entry: _preference(entry[0], entry[1]))
-        clock = self.clocks[item.placement.keys, item.placement.residual]
-        return PassChoice(item, step, best, len(found), self.work, self.memory, clock)
+        near = (entry for entry in priced if entry[0] <= TIE * best)
+        _, shape, found = min(near, key=_preference)
+        keys, residual, half, slots, _, _ = shape
+        place = Placement(keys, residual, found[0], found[1], found[2], slots, half)
+        clock = self.clocks[keys, residual]
+        item = Candidate(place, found[3], found[4])
+        return PassChoice(item, clock.step(place), best, self.work, self.memory, clock)
 
     def shortages(self, phase: str, budget: Budget) -> list[Shortage]:
         """Why nothing fits: the least need on each short axis. Empty when something fits."""
@@ -188,11 +214,13 @@ class PassSearch:
 
     def least_vram(self) -> int:
         """The smallest device peak of any placement."""
-        return max(min(shape[4] for shape in self._shapes()), self.prologue)
+        blocks = self.work.facts.blocks * self.block_bytes
+        needs = [vram + (0 if slots else blocks) for _, _, _, slots, vram, _ in self._shapes()]
+        return max(min(needs), self.prologue)
 
     def least_ram(self, vram_bytes: int) -> int:
         """The smallest host peak of the placements within a device budget: blocks from disk."""
-        staging, size = self.memory.staging_bytes(), block_bytes(self.work)
+        staging, size = self.staging_bytes, self.block_bytes
         blocks = self.work.facts.blocks
         needs = []
         for _, _, _, slots, vram, ram in self._shapes():
@@ -203,11 +231,10 @@ class PassSearch:
         return min(needs)
 
 
-def _preference(seconds: float, item: Candidate) -> tuple[float, ...]:
+def _preference(entry: tuple[float, Shape, tuple[int, int, int, int, int]]) -> tuple[float, ...]:
     """Smaller device peak, then faster, then less host memory, then the simpler placement."""
-    place = item.placement
-    simple = (place.keys != "store") + (place.residual != "device") + place.half_slots
-    return item.vram_bytes, seconds, item.ram_bytes, simple
+    seconds, (keys, residual, half, slots, _, _), (_, _, _, vram, ram) = entry
+    return vram, seconds, ram, (keys != "store") + (residual != "device") + half, slots
 
 
 def _shortage(axis: str, phase: str, need: int, budget: Budget) -> Shortage:

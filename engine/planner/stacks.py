@@ -14,7 +14,7 @@ from ..errors import Shortage
 from ..geometry import Geometry
 from .calibration import Calibration
 from .cost import RAM, SECONDS, VRAM, term, total
-from .passes import DecodeWork
+from .passes import DecodeWork, upscaler_workspace_bytes
 from .search import TIE, Budget
 from .types import Limit, ModelFacts, PhasePlan, Placement, Term
 from .workload import BF16
@@ -90,20 +90,19 @@ def plan_encode(machine: Machine, text_rows: int) -> PhasePlan | list[Shortage]:
 
 
 def plan_upscale(
-    machine: Machine, low: Geometry, high: Geometry, kept_ram_bytes: int
+    machine: Machine, low: Geometry, lifted: Geometry, kept_ram_bytes: int
 ) -> PhasePlan | list[Shortage]:
     """Latent upscaling between two passes, in the sampling worker; its blocks leave the device."""
     facts, rows = machine.facts, machine.calibration
-    pixels = [g.latent_frames * g.latent_height * g.latent_width for g in (low, high)]
-    plane = facts.upscaler_channels * pixels[1] * _FP16
+    pixels = [g.latent_frames * g.latent_height * g.latent_width for g in (low, lifted)]
+    workspace = upscaler_workspace_bytes(lifted, facts.upscaler_channels)
     terms = [
         term("context and libraries", rows["memory.context"], VRAM, rows.source("memory.context")),
-        term("upscaler weights", facts.upscaler_bytes, VRAM),
         term(
-            "whole-clip buffers",
-            rows["memory.upscaler_buffers"] * plane,
+            "upscaler planes, tile and block",
+            rows["memory.upscaler_slack"] * workspace,
             VRAM,
-            rows.source("memory.upscaler_buffers"),
+            rows.source("memory.upscaler_slack"),
         ),
         term("sampling worker's host memory", kept_ram_bytes, RAM, "first pass"),
     ]
@@ -136,23 +135,26 @@ class DecodeSearch:
             + attention / rows["rates.attention"]
             + moved / rows["rates.copy"]
         ) / rows["rates.sustained"]
+        self.tiles, self.clips = self.work.tiles, self.work.clips
         self.block = facts.vae_block_bytes
         self.upload = self.block / rows["rates.link"]
         self.read = self.block / rows["rates.disk"]
         self.staging = int(rows["memory.staging_blocks"]) * self.block
 
-    def group_sizes(self) -> list[int]:
-        """Whole clips first, then parts of one."""
-        tiles, clips = self.work.tiles, self.work.clips
-        whole = [tiles * k for k in sorted({1, 2, 3, 4, 6, 8, clips}) if k <= clips]
-        parts = sorted({-(-tiles // n) for n in range(2, tiles + 1)}, reverse=True)
-        return whole + parts
+    def whole_clips(self) -> list[int]:
+        """Groups of whole clips, in tiles."""
+        counts = sorted({1, 2, 3, 4, 6, 8, self.clips})
+        return [self.tiles * count for count in counts if count <= self.clips]
+
+    def clip_parts(self) -> list[int]:
+        """Groups below a clip, for canvases whose clip does not fit."""
+        return sorted({-(-self.tiles // n) for n in range(2, self.tiles + 1)}, reverse=True)
 
     def fixed_terms(self, group: int) -> list[Term]:
         """All but weights, for one group of tiles. Audio is decoded after, and is smaller."""
         facts, rows = self.machine.facts, self.machine.calibration
         tile = rows["memory.decoder_ffn_rows"] * 3 * facts.vae_ffn * _FP16
-        clips = max(1.0, group / self.work.tiles) + rows["memory.decoder_frames"] - 1
+        clips = max(1.0, group / self.tiles) + rows["memory.decoder_frames"] - 1
         video = self.work.geometry
         host = 2 * 28 * video.width_px * video.height_px * 3  # uint8 clips on their way to the file
         return [
@@ -172,9 +174,9 @@ class DecodeSearch:
     def seconds(self, group: int, resident: int, disk: int, slots: int) -> tuple[float, Limit]:
         """All groups through all blocks, and what limits it."""
         blocks = self.machine.facts.vae_decoder_blocks
-        tiles = self.work.tiles * self.work.clips
-        per_clip = -(-self.work.tiles // group) if group < self.work.tiles else 0
-        groups = per_clip * self.work.clips if per_clip else -(-tiles // group)
+        tiles = self.tiles * self.clips
+        per_clip = -(-self.tiles // group) if group < self.tiles else 0
+        groups = per_clip * self.clips if per_clip else -(-tiles // group)
         compute = tiles * blocks * self.tile_seconds
         link = groups * (blocks - resident) * self.upload
         # The first group finds nothing in memory; later ones read only what is not kept.
@@ -183,11 +185,11 @@ class DecodeSearch:
         limited: Limit = "disk" if read > busy else "compute" if compute >= link else "link"
         return max(busy, read), limited
 
-    def options(self) -> list[tuple[float, int, int, Placement, Limit]]:
+    def options(self, groups: list[int]) -> list[tuple[float, int, int, Placement, Limit]]:
         """(seconds, device bytes, host bytes, placement, limit) of every fitting choice."""
         blocks, budget = self.machine.facts.vae_decoder_blocks, self.machine.budget
         found = []
-        for group in self.group_sizes():
+        for group in groups:
             fixed = self.fixed_terms(group)
             vram, ram = total(fixed, VRAM), total(fixed, RAM)
             room = min(budget.ram_bytes, ram + budget.pin_bytes) - ram
@@ -215,6 +217,8 @@ class DecodeSearch:
                         tiles_per_group=group,
                     )
                     found.append((seconds, need, used, placement, limited))
+                    if limited == "compute" and slots == 2 and not disk:
+                        break  # more resident blocks would be larger and no faster
         return found
 
     def least(self) -> tuple[int, int]:
@@ -224,7 +228,8 @@ class DecodeSearch:
 
     def plan(self) -> PhasePlan | list[Shortage]:
         """The best grouping and residency, or the shortages."""
-        rows, options = self.machine.calibration, self.options()
+        rows = self.machine.calibration
+        options = self.options(self.whole_clips()) or self.options(self.clip_parts())
         if not options:
             return _check("decode", *self.least(), self.machine.budget) or [
                 Shortage("ram", "decode", self.least()[1], self.machine.budget.ram_bytes)
@@ -256,8 +261,8 @@ class DecodeSearch:
             max(vram, audio_peak),
             ram,
             seconds,
-            self.work.clips,
-            stack / self.work.clips,
+            self.clips,
+            stack / self.clips,
             limited,
             placement,
             tuple(item for item in terms if item.value),

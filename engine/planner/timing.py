@@ -9,7 +9,6 @@ the border of a step as well: in a steady state the disk costs only what its tot
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from .calibration import Calibration
@@ -83,48 +82,45 @@ class StepClock:
         self.upload_attention, self.upload_ffn = half / rate, (whole - half) / rate
         self.read = whole / calibration["rates.disk"]
 
-    def lower_bound(self, resident: int, disk: int) -> float:
-        """No stream through these slots can be faster than its busiest resource."""
-        streamed = self.blocks - resident
-        link = self.blocks * self.chunk_link + streamed * self.upload
-        return max(self.blocks * self.block, link, disk * self.read)
+    @property
+    def floor(self) -> float:
+        """No placement of this key source and place of x can be faster."""
+        return self.blocks * max(self.block, self.busy_attention + self.ffn)
 
     def step(self, placement: Placement) -> StepSeconds:
         """Seconds of one steady step of a placement."""
         resident, disk = placement.resident_blocks, placement.disk_blocks
-        streamed = self.blocks - resident
         compute = self.blocks * self.block
-        link = self.blocks * self.chunk_link + streamed * self.upload
-        walked = max(self.walk(placement), link)
+        walked = self.walk(resident, placement.transfer_slots, placement.half_slots)
         read = disk * self.read
         return StepSeconds(
             total=max(walked, read),
             compute=compute,
-            link=link,
+            link=self.blocks * self.chunk_link + (self.blocks - resident) * self.upload,
             disk=read,
             link_stall=walked - compute,
             disk_stall=max(0.0, read - walked),
         )
 
-    def walk(self, placement: Placement) -> float:
-        """Compute and link of one steady step, disk apart."""
-        streamed = self.blocks - placement.resident_blocks
+    def walk(self, resident: int, slots: int, half: bool) -> float:
+        """Compute and link of one steady step, disk apart.
+
+        With half slots one slot holds attention halves and the other feed-forward halves: while one
+        computes, the other's next half comes in. Resident blocks lengthen the latter window.
+        """
+        streamed = self.blocks - resident
         busy = self.busy_attention + self.ffn
         if not streamed:
             return self.blocks * busy
-        if placement.transfer_slots < 2:
+        if slots < 2:
             return self.blocks * busy + streamed * self.upload
-        if placement.half_slots:
-            # Slot A always holds attention halves, slot F feed-forward halves. While one computes
-            # the other's next half comes in; resident blocks lengthen the window of the former.
-            return self._run(placement, self._half_window)
-        return self._run(placement, self._whole_window)
-
-    def _run(self, placement: Placement, window: Callable[[int], float]) -> float:
-        streamed = self.blocks - placement.resident_blocks
+        window = self._half_window if half else self._whole_window
         short, extra = divmod(self.blocks, streamed)
         # `extra` streamed blocks are followed by one resident block more than the others.
-        return (streamed - extra) * window(short) + extra * window(short + 1)
+        total = (streamed - extra) * window(short)
+        if extra:
+            total += extra * window(short + 1)
+        return max(total, self.blocks * self.chunk_link + streamed * self.upload)
 
     def _whole_window(self, blocks: int) -> float:
         """A streamed block and the residents after it, beside the upload of the next."""

@@ -1,0 +1,70 @@
+"""Machines and requests that the planner tests share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.planner.calibration import Calibration, choose_calibration, published_facts
+from lowpeak.engine.planner.plan import plan_request
+from lowpeak.engine.planner.search import Budget, PassSearch, SearchSpace
+from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts, Plan
+from lowpeak.engine.planner.workload import Workload
+from lowpeak.engine.request import Request
+from lowpeak.engine.units import GIB
+
+FACTS = ModelFacts()
+
+
+def machine(vram_gib: float, ram_gib: float, **changes: Any) -> HardwareSnapshot:
+    """A machine with all of its memory free."""
+    vram, ram = int(vram_gib * GIB), int(ram_gib * GIB)
+    return replace(HardwareSnapshot("linux", "", None, vram, vram, ram, ram), **changes)
+
+
+def reference_rows() -> Calibration:
+    """Rows of the reference card."""
+    return choose_calibration(machine(8, 8))
+
+
+def single_pass(width_px: int = 1344, height_px: int = 768, frames: int = 243) -> Request:
+    """Eight steps in one pass, as the published grid was measured."""
+    return Request(Geometry(width_px, height_px, frames), base_steps=8, two_pass=False)
+
+
+def plan_on(
+    request: Request, snapshot: HardwareSnapshot, calibration: Calibration | None = None
+) -> Plan:
+    """The plan of a request on a machine with published sizes."""
+    rows = calibration or choose_calibration(snapshot)
+    return plan_request(request, snapshot, published_facts(rows), rows)
+
+
+TOY = ModelFacts(
+    blocks=3,
+    block_bytes=100,
+    attention_half_bytes=40,
+    root_bytes=64,
+    refiner_bytes=0,
+    hidden=8,
+    heads=2,
+    head_dim=4,
+    ffn=16,
+    text_dim=8,
+    adaln_row_bytes=0,
+)
+
+
+def toy_search(space: SearchSpace, **rows: float) -> PassSearch:
+    """A model of three blocks of 100 bytes."""
+    calibration = reference_rows().with_values(memory__context=1000, memory__interpreter=500)
+    if rows:
+        calibration = calibration.with_values(**rows)
+    work = Workload(Geometry(256, 256, 22), TOY, text_rows=4)
+    return PassSearch(work, 1, calibration, "linux", space)
+
+
+def budget(vram_bytes: int, ram_bytes: int, pin_bytes: int | None = None) -> Budget:
+    """A budget in bytes, without margins."""
+    return Budget(vram_bytes, ram_bytes, ram_bytes if pin_bytes is None else pin_bytes, 0, 0)
