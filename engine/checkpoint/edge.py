@@ -99,8 +99,8 @@ def open_edge(folder: Path, top: Path) -> Checkpoint:
     kind = _format_of_header(raw[0])
     _check_rotation(folder, manifest, kind, config)
     blocks = tuple(_local(file, i) for i, file in enumerate(raw))
-    for file in blocks:
-        _check_block(file, config, kind)
+    for i, file in enumerate(raw):
+        _check_block(file, i, config, kind)
     # Biased FP8 modules may keep their bias one level down.
     root = read_header(folder / "root.safetensors").renamed(
         lambda name: name.replace(".original.bias", ".bias")
@@ -202,10 +202,11 @@ def _local(file: TensorFile, block: int) -> TensorFile:
     return file.renamed(lambda name: name.removeprefix(prefix))
 
 
-def _check_block(file: TensorFile, config: ModelConfig, kind: str) -> None:
-    sources = {name: Source(file, name) for name in file.tensors}
+def _check_block(file: TensorFile, block: int, config: ModelConfig, kind: str) -> None:
+    prefix = f"transformer_blocks.{block}."
+    sources = {name.removeprefix(prefix): Source(file, name) for name in file.tensors}
     expected = stored_tensors(block_shapes(config), block_linears(config), kind)
-    check_sources(sources, expected, where=file.path)
+    check_sources(sources, expected, where=file.path, prefix=prefix)
 
 
 def _check_root(file: TensorFile, config: ModelConfig, kind: str) -> None:

@@ -64,10 +64,13 @@ def read_sources(sources: Mapping[str, Source]) -> dict[str, Tensor]:
     return {local: found[local] for local in sources}
 
 
-def check_sources(sources: Mapping[str, Source], expected: Expected, *, where: str | Path) -> None:
+def check_sources(
+    sources: Mapping[str, Source], expected: Expected, *, where: str | Path, prefix: str = ""
+) -> None:
     """Compare with what must be there. Raises CheckpointError for the first difference.
 
     where: the file, or the part of the model, to name when a tensor is missing.
+    prefix: what the file puts before the local names.
     expected: {name: (dtype names, shape)}; a `weight_scale` may carry axes of 1.
     """
     missing = [name for name in expected if name not in sources]
@@ -79,7 +82,7 @@ def check_sources(sources: Mapping[str, Source], expected: Expected, *, where: s
         raise CheckpointError(
             ("missing scale" if scales else "missing tensor") + more,
             file=where,
-            tensor=name,
+            tensor=prefix + name,
             expected=f"{' | '.join(dtypes)} {list(shape)}",
             found="nothing",
         )
