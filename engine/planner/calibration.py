@@ -220,13 +220,14 @@ def _nearest(snapshot: HardwareSnapshot, cards: Mapping[str, Mapping[str, Any]])
 def _card_rows(key: str, card: Mapping[str, Any], factors: Mapping[str, Row]) -> dict[str, Row]:
     """Peaks of a data sheet times the efficiency factors."""
     quick = factors.get(f"efficiency.attention_int8_{card['capability'].replace('.', '')}")
+    int8 = "gemm_int8_server" if quick is None else "gemm_int8"
     solve = "solve_per_bf16_tflops" if quick is None else "solve_per_bf16_tflops_small"
     bandwidth = card["bandwidth_gb_per_second"] * _GIGA
     peaks = {
         "attention": (card["bf16_tflops"] * _TERA, "FLOP/s", "attention"),
         "gemm_bf16": (card["bf16_tflops"] * _TERA, "FLOP/s", "gemm_bf16"),
         "gemm_fp8": (card["fp8_tflops"] * _TERA, "FLOP/s", "gemm_fp8"),
-        "gemm_int8": (card["int8_tops"] * _TERA, "FLOP/s", "gemm_int8"),
+        "gemm_int8": (card["int8_tops"] * _TERA, "FLOP/s", int8),
         "copy": (bandwidth, "B/s", "copy"),
         "convolution": (bandwidth, "B/s", "convolution"),
         "readout": (bandwidth, "B/s", "readout"),

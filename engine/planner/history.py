@@ -1,0 +1,363 @@
+"""What this machine did before: attempts, forecasts and measurements, in one SQLite file.
+
+It corrects margins (raised at once, lowered only after five clean runs in a row), forecasts time
+with a range and the basis it stands on, and lets a placement that was tried before replace the
+planned one only for a predicted gain of 2 % or more. Runs that were hot or shared the card are
+kept and teach nothing. A file of a newer version is left alone; a corrupt one is set aside with a
+notice.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..request import Request
+from .types import HardwareSnapshot, Placement, Plan
+
+VERSION = 1
+CLEAN_RUNS_TO_LOWER = 5
+LEAST_GAIN = 0.02
+SAME_RANGE, THIN_RANGE, MODEL_RANGE = 0.15, 0.35, 0.5
+OUTCOMES = ("done", "out_of_memory", "cancelled", "failed")
+
+_TABLES = """
+CREATE TABLE attempt (
+    id INTEGER PRIMARY KEY,
+    machine TEXT NOT NULL,
+    software TEXT NOT NULL,
+    shape TEXT NOT NULL,
+    started REAL NOT NULL,
+    outcome TEXT NOT NULL CHECK (outcome IN ('done','out_of_memory','cancelled','failed')),
+    disturbed TEXT NOT NULL DEFAULT '',
+    request TEXT NOT NULL
+);
+CREATE TABLE phase (
+    attempt INTEGER NOT NULL REFERENCES attempt(id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    placement TEXT,
+    steps INTEGER NOT NULL,
+    vram_forecast INTEGER, vram_measured INTEGER,
+    ram_forecast INTEGER, ram_measured INTEGER,
+    seconds_forecast REAL, seconds_measured REAL,
+    PRIMARY KEY (attempt, name)
+);
+CREATE INDEX attempt_by_machine ON attempt (machine, shape, started);
+"""
+
+
+@dataclass(frozen=True)
+class PhaseRecord:
+    """One phase of an attempt: forecast beside measurement. Bytes, seconds; None is unmeasured."""
+
+    name: str
+    steps: int
+    vram_forecast_bytes: int | None = None
+    vram_measured_bytes: int | None = None
+    ram_forecast_bytes: int | None = None
+    ram_measured_bytes: int | None = None
+    seconds_forecast: float | None = None
+    seconds_measured: float | None = None
+    placement: Placement | None = None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run of a request on a machine.
+
+    disturbed: why it must not teach ("hot", "shared card", ...); empty for a clean run.
+    """
+
+    machine: str
+    shape: str
+    started: float
+    outcome: str
+    phases: tuple[PhaseRecord, ...]
+    disturbed: str = ""
+    software: str = ""
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.outcome not in OUTCOMES:
+            raise ValueError(f"outcome {self.outcome!r} is none of {OUTCOMES}")
+
+
+@dataclass(frozen=True)
+class TimeForecast:
+    """Seconds with a range, and the sentence that says what they stand on."""
+
+    seconds: float
+    low_seconds: float
+    high_seconds: float
+    basis: str
+    samples: int
+
+
+def machine_key(snapshot: HardwareSnapshot) -> str:
+    """What makes two machines the same: card, its memory, system. Not the driver, not the load."""
+    name = snapshot.card or snapshot.device_name or "unknown"
+    return f"{snapshot.system}/{name}/{snapshot.vram_total_bytes >> 28}"
+
+
+def shape_key(request: Request) -> str:
+    """What makes two requests cost the same."""
+    clip = request.geometry
+    parts = [
+        f"{clip.width_px}x{clip.height_px}x{clip.frames}",
+        request.quality,
+        f"{request.base_steps or ''}+{request.refine_steps or ''}",
+        {None: "auto", True: "two", False: "one"}[request.two_pass],
+        f"k{request.keyframes}r{len(request.references)}l{len(request.loras)}",
+    ]
+    return "/".join(parts)
+
+
+class History:
+    """The store. `notices` says what happened to an unusable file; then nothing is recorded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.notices: list[str] = []
+        self.enabled = True
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._prepare()
+        except sqlite3.DatabaseError as why:
+            self._set_aside(why)
+
+    def _prepare(self) -> None:
+        with self._connect() as database:
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            if version > VERSION:
+                self.enabled = False
+                self.notices.append(
+                    f"history {self.path.name} is of version {version}, this program knows "
+                    f"{VERSION}: it is left alone and nothing is learned"
+                )
+                return
+            if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+                raise sqlite3.DatabaseError("quick_check found damage")
+            if version == 0:
+                database.execute("PRAGMA journal_mode=WAL")
+                database.executescript(_TABLES)
+                database.execute(f"PRAGMA user_version={VERSION}")
+
+    def _set_aside(self, why: sqlite3.DatabaseError) -> None:
+        """Rename a damaged file, with its journals, and start a new one."""
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
+            number += 1
+        for suffix in ("", "-wal", "-shm"):
+            part = self.path.with_name(self.path.name + suffix)
+            if part.exists():
+                part.rename(aside.with_name(aside.name + suffix))
+        self.notices.append(f"history {self.path.name} was damaged ({why}); kept as {aside.name}")
+        self._prepare()
+
+    @contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        database = sqlite3.connect(self.path, timeout=5.0)
+        try:
+            database.execute("PRAGMA foreign_keys=ON")
+            with database:
+                yield database
+        finally:
+            database.close()
+
+    def record(self, attempt: Attempt) -> None:
+        """Keep one attempt."""
+        if not self.enabled:
+            return
+        with self._connect() as database:
+            cursor = database.execute(
+                "INSERT INTO attempt (machine, software, shape, started, outcome, disturbed,"
+                " request) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    attempt.machine,
+                    attempt.software,
+                    attempt.shape,
+                    attempt.started,
+                    attempt.outcome,
+                    attempt.disturbed,
+                    json.dumps(dict(attempt.request)),
+                ),
+            )
+            database.executemany(
+                "INSERT INTO phase VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        cursor.lastrowid,
+                        item.name,
+                        None if item.placement is None else json.dumps(item.placement.as_json()),
+                        item.steps,
+                        item.vram_forecast_bytes,
+                        item.vram_measured_bytes,
+                        item.ram_forecast_bytes,
+                        item.ram_measured_bytes,
+                        item.seconds_forecast,
+                        item.seconds_measured,
+                    )
+                    for item in attempt.phases
+                ],
+            )
+
+    def _rows(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        if not self.enabled:
+            return []
+        with self._connect() as database:
+            return database.execute(query, tuple(values)).fetchall()
+
+    def overruns(self, machine: str, axis: str) -> list[int]:
+        """measured - forecast of the worst phase of each clean, complete run, oldest first. Bytes.
+
+        A run that ended out of memory counts too: what it had reached is a lower bound.
+        """
+        if axis not in ("vram", "ram"):
+            raise ValueError(f"axis {axis!r} is neither vram nor ram")
+        rows = self._rows(
+            f"SELECT MAX(p.{axis}_measured - p.{axis}_forecast) FROM attempt a JOIN phase p "
+            "ON p.attempt = a.id WHERE a.machine = ? AND a.disturbed = '' "
+            "AND a.outcome IN ('done', 'out_of_memory') "
+            f"AND p.{axis}_measured IS NOT NULL AND p.{axis}_forecast IS NOT NULL "
+            "GROUP BY a.id ORDER BY a.started, a.id",
+            (machine,),
+        )
+        return [int(row[0]) for row in rows]
+
+    def margin(self, machine: str, axis: str, floor_bytes: int) -> tuple[int, str]:
+        """The margin that this machine's runs ask for, and a sentence about it.
+
+        Raised by the first overrun beyond it; lowered to the p95 of the last five runs only when
+        those five all stayed within it. Never below `floor_bytes`.
+        """
+        overruns = self.overruns(machine, axis)
+        margin = floor_bytes
+        clean: list[int] = []
+        for overrun in overruns:
+            if overrun > margin:
+                margin, clean = overrun, []
+                continue
+            clean.append(overrun)
+            if len(clean) >= CLEAN_RUNS_TO_LOWER:
+                margin = max(floor_bytes, max(clean[-CLEAN_RUNS_TO_LOWER:]))
+        basis = f"{len(overruns)} run(s) on this machine" if overruns else "no run on this machine"
+        return margin, f"{axis.upper()} margin {margin / 2**30:.2f} GiB, from {basis}"
+
+    def forecast_seconds(
+        self, machine: str, shape: str, plan: Plan, *, software: str | None = None
+    ) -> TimeForecast:
+        """How long a request will take: this machine's runs of the same shape, else its ratio of
+        measured to forecast over other shapes, else the plan's own figure.
+        """
+        same = self._totals(machine, shape, software)
+        if same:
+            middle = statistics.median(measured for measured, _ in same)
+            spread = SAME_RANGE if len(same) >= 3 else THIN_RANGE
+            basis = f"{len(same)} run(s) of this size on this machine"
+            return _ranged(middle, spread, basis, len(same))
+        others = [m / f for m, f in self._totals(machine, None, software) if f]
+        planned = plan.total_seconds
+        if others:
+            ratio = statistics.median(others)
+            spread = SAME_RANGE if len(others) >= 6 else THIN_RANGE
+            basis = f"the plan, times {ratio:.2f} from {len(others)} run(s) of other sizes here"
+            return _ranged(planned * ratio, spread, basis, len(others))
+        low, high = plan.seconds_range or (planned * (1 - MODEL_RANGE), planned * (1 + MODEL_RANGE))
+        return TimeForecast(planned, low, high, "the plan alone: no run on this machine yet", 0)
+
+    def _totals(
+        self, machine: str, shape: str | None, software: str | None
+    ) -> list[tuple[float, float | None]]:
+        """(measured, forecast) seconds of clean, complete runs."""
+        query = (
+            "SELECT SUM(p.seconds_measured), SUM(p.seconds_forecast) FROM attempt a JOIN phase p "
+            "ON p.attempt = a.id WHERE a.machine = ? AND a.disturbed = '' AND a.outcome = 'done' "
+        )
+        values: list[object] = [machine]
+        if shape is not None:
+            query += "AND a.shape = ? "
+            values.append(shape)
+        if software is not None:
+            query += "AND a.software = ? "
+            values.append(software)
+        query += "GROUP BY a.id HAVING COUNT(p.seconds_measured) = COUNT(*) ORDER BY a.started DESC"
+        return [(row[0], row[1]) for row in self._rows(query + " LIMIT 64", values)]
+
+    def better_placement(
+        self, machine: str, shape: str, phase: str, planned: Placement, planned_seconds: float
+    ) -> tuple[Placement, str] | None:
+        """A placement tried here that is predicted at least 2 % faster, with the sentence, or None.
+
+        A placement's time is the median of its clean runs. The planned one's is that of its own
+        runs when it has any, else `planned_seconds` times this machine's ratio for the phase.
+        """
+        rows = self._rows(
+            "SELECT p.placement, p.seconds_measured, p.seconds_forecast FROM attempt a JOIN phase p"
+            " ON p.attempt = a.id WHERE a.machine = ? AND a.shape = ? AND p.name = ?"
+            " AND a.disturbed = '' AND a.outcome = 'done' AND p.placement IS NOT NULL"
+            " AND p.seconds_measured IS NOT NULL ORDER BY a.started DESC LIMIT 64",
+            (machine, shape, phase),
+        )
+        times: dict[str, list[float]] = {}
+        ratios = []
+        for text, measured, forecast in rows:
+            times.setdefault(text, []).append(measured)
+            if forecast:
+                ratios.append(measured / forecast)
+        own = times.pop(json.dumps(planned.as_json()), None)
+        if own:
+            expected = statistics.median(own)
+        else:
+            expected = planned_seconds * (statistics.median(ratios) if ratios else 1.0)
+        if not times:
+            return None
+        text, seconds = min(
+            ((key, statistics.median(values)) for key, values in times.items()),
+            key=lambda item: item[1],
+        )
+        gain = 1 - seconds / expected
+        if gain < LEAST_GAIN:
+            return None
+        why = (
+            f"{phase}: a placement tried here took {seconds:.1f} s, the planned one is expected to "
+            f"take {expected:.1f} s: the tried one is used, a gain of {100 * gain:.0f} %"
+        )
+        return Placement(**json.loads(text)), why
+
+    def attempts(self, machine: str | None = None, *, limit: int = 50) -> list[dict[str, Any]]:
+        """The latest attempts as JSON objects, newest first."""
+        where, values = ("WHERE machine = ? ", [machine]) if machine else ("", [])
+        rows = self._rows(
+            "SELECT id, machine, shape, started, outcome, disturbed FROM attempt "
+            f"{where}ORDER BY started DESC, id DESC LIMIT ?",
+            [*values, limit],
+        )
+        names = ("id", "machine", "shape", "started", "outcome", "disturbed")
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _ranged(seconds: float, spread: float, basis: str, samples: int) -> TimeForecast:
+    return TimeForecast(seconds, seconds * (1 - spread), seconds * (1 + spread), basis, samples)
+
+
+def is_disturbed(
+    *,
+    thermal_share: float = 0.0,
+    clock_share: float = 1.0,
+    other_processes: int = 0,
+    foreign_vram_bytes: int = 0,
+) -> str:
+    """Why a run must not teach: hot (half of the busy time with thermal reasons and a mean clock
+    below 70 %), or another program on the card. Empty for a clean run.
+    """
+    if thermal_share >= 0.5 and clock_share < 0.7:
+        return f"hot: mean clock {100 * clock_share:.0f} %"
+    if other_processes > 0 or foreign_vram_bytes > 1 << 30:
+        return "another program used the card"
+    return ""

@@ -1,0 +1,207 @@
+"""The history: margins, time forecasts, the 2 % rule, and files that cannot be used."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from planner_tools import machine, plan_on, single_pass
+
+from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.planner.history import (
+    Attempt,
+    History,
+    PhaseRecord,
+    is_disturbed,
+    machine_key,
+    shape_key,
+)
+from lowpeak.engine.planner.types import Placement
+from lowpeak.engine.request import Request
+
+FLOOR = 250
+HERE, SHAPE = "linux/card/32", "1344x768x243"
+
+
+def run(
+    overrun: int = 0,
+    *,
+    started: float = 0.0,
+    outcome: str = "done",
+    disturbed: str = "",
+    seconds: float = 100.0,
+    forecast: float = 100.0,
+    shape: str = SHAPE,
+    machine_name: str = HERE,
+    placement: Placement | None = None,
+) -> Attempt:
+    """One attempt with two phases; the second one overruns its forecast by `overrun` bytes."""
+    quiet = PhaseRecord("encode", 1, 1000, 900, 1000, 900, 10.0, 10.0)
+    busy = PhaseRecord(
+        "sample_high", 8, 1000, 1000 + overrun, 2000, 2000, forecast - 10, seconds - 10, placement
+    )
+    return Attempt(machine_name, shape, started, outcome, (quiet, busy), disturbed)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "deep" / "history.sqlite3")
+
+
+def fill(history: History, overruns: list[int], **keywords: object) -> None:
+    start = len(history.attempts())
+    for index, overrun in enumerate(overruns):
+        history.record(run(overrun, started=float(start + index), **keywords))  # type: ignore[arg-type]
+
+
+def test_without_runs_the_margin_is_its_floor(history: History) -> None:
+    assert history.margin(HERE, "vram", FLOOR) == (
+        FLOOR,
+        "VRAM margin 0.00 GiB, from no run on this machine",
+    )
+
+
+def test_an_overrun_raises_the_margin_at_once(history: History) -> None:
+    fill(history, [-100, 400])
+    assert history.margin(HERE, "vram", FLOOR)[0] == 400
+    assert history.margin(HERE, "ram", FLOOR)[0] == FLOOR
+    assert history.margin("another", "vram", FLOOR)[0] == FLOOR
+
+
+def test_five_clean_runs_lower_it_and_four_do_not(history: History) -> None:
+    fill(history, [400, 10, 300, 10, 10])
+    assert history.margin(HERE, "vram", FLOOR)[0] == 400
+    fill(history, [20])
+    assert history.margin(HERE, "vram", FLOOR)[0] == 300, "the largest of the five clean ones"
+    fill(history, [0, 0])
+    assert history.margin(HERE, "vram", FLOOR)[0] == FLOOR
+
+
+def test_an_overrun_among_clean_runs_starts_the_count_again(history: History) -> None:
+    fill(history, [400, 10, 10, 10, 10, 900, 10, 10, 10, 10])
+    assert history.margin(HERE, "vram", FLOOR)[0] == 900
+    fill(history, [10])
+    assert history.margin(HERE, "vram", FLOOR)[0] == FLOOR
+
+
+def test_hot_and_disturbed_and_cancelled_runs_teach_nothing(history: History) -> None:
+    fill(history, [900], disturbed="hot: mean clock 40 %")
+    fill(history, [900], outcome="cancelled")
+    fill(history, [900], outcome="failed")
+    assert history.margin(HERE, "vram", FLOOR)[0] == FLOOR
+    plan = plan_on(single_pass(), machine(8, 32))
+    assert history.forecast_seconds(HERE, SHAPE, plan).samples == 0
+    assert len(history.attempts(HERE)) == 3, "they are kept all the same"
+
+
+def test_a_run_out_of_memory_raises_the_margin(history: History) -> None:
+    fill(history, [700], outcome="out_of_memory")
+    assert history.margin(HERE, "vram", FLOOR)[0] == 700
+
+
+def test_time_forecast_names_its_basis_and_narrows_with_runs(history: History) -> None:
+    plan = plan_on(single_pass(), machine(8, 32))
+    first = history.forecast_seconds(HERE, SHAPE, plan)
+    assert first.seconds == plan.total_seconds and "plan alone" in first.basis
+    history.record(run(seconds=150, forecast=100, shape="another"))
+    scaled = history.forecast_seconds(HERE, SHAPE, plan)
+    assert scaled.seconds == pytest.approx(1.5 * plan.total_seconds)
+    assert "other sizes" in scaled.basis and scaled.samples == 1
+    history.record(run(seconds=200, started=1))
+    thin = history.forecast_seconds(HERE, SHAPE, plan)
+    assert thin.seconds == pytest.approx(200)
+    assert (thin.low_seconds, thin.high_seconds) == pytest.approx((130, 270))
+    history.record(run(seconds=210, started=2))
+    history.record(run(seconds=190, started=3))
+    good = history.forecast_seconds(HERE, SHAPE, plan)
+    assert (good.seconds, good.samples) == (pytest.approx(200), 3)
+    assert (good.low_seconds, good.high_seconds) == pytest.approx((170, 230))
+
+
+@pytest.mark.parametrize(("tried", "used"), [(88.3, False), (88.1, True)])
+def test_a_tried_placement_replaces_the_planned_one_only_for_two_percent(
+    history: History, tried: float, used: bool
+) -> None:
+    planned, other = Placement(resident_blocks=1), Placement(resident_blocks=2)
+    history.record(run(seconds=100, placement=planned))  # 90 s in the phase
+    history.record(run(seconds=tried + 10, placement=other, started=1))
+    found = history.better_placement(HERE, SHAPE, "sample_high", planned, 90.0)
+    assert (found is not None) == used
+    if found is not None:
+        assert found[0] == other and "tried" in found[1]
+
+
+def test_the_fastest_known_placement_is_never_replaced_by_itself(history: History) -> None:
+    planned = Placement(resident_blocks=1)
+    history.record(run(seconds=100, placement=planned))
+    assert history.better_placement(HERE, SHAPE, "sample_high", planned, 500.0) is None
+
+
+def test_a_corrupt_file_is_set_aside_with_a_notice(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite3"
+    path.write_bytes(b"not a database at all, but long enough to be looked at" * 40)
+    history = History(path)
+    assert "damaged" in history.notices[0]
+    assert (tmp_path / "history.sqlite3.damaged-1").read_bytes().startswith(b"not a database")
+    history.record(run(300))
+    assert History(path).margin(HERE, "vram", FLOOR)[0] == 300
+    path.write_bytes(b"again" * 400)
+    History(path)
+    assert (tmp_path / "history.sqlite3.damaged-2").exists()
+
+
+def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite3"
+    database = sqlite3.connect(path)
+    database.execute("CREATE TABLE future (x)")
+    database.execute("PRAGMA user_version=7")
+    database.commit()
+    database.close()
+    before = path.read_bytes()
+    history = History(path)
+    assert "version 7" in history.notices[0]
+    history.record(run(300))
+    assert history.attempts() == []
+    assert history.margin(HERE, "vram", FLOOR)[0] == FLOOR
+    assert path.read_bytes() == before
+
+
+def test_two_writers_share_the_file(tmp_path: Path) -> None:
+    one, two = History(tmp_path / "h.sqlite3"), History(tmp_path / "h.sqlite3")
+    one.record(run(1))
+    two.record(run(2, started=1))
+    assert len(one.attempts()) == 2
+
+
+def test_keys_ignore_the_driver_and_the_load() -> None:
+    snapshot = machine(8, 16, device_name="Card")
+    busy = replace(snapshot, vram_free_bytes=1 << 30, ram_available_bytes=1 << 30, notes=("x",))
+    assert machine_key(snapshot) == machine_key(busy)
+    assert machine_key(snapshot) != machine_key(replace(snapshot, system="windows"))
+    request = Request(Geometry(1344, 768, 243), prompt="a", seed=1)
+    assert shape_key(request) == shape_key(replace(request, prompt="b", seed=2))
+    assert shape_key(request) != shape_key(replace(request, quality="high"))
+
+
+@pytest.mark.parametrize(
+    ("facts", "word"),
+    [
+        ({}, ""),
+        ({"thermal_share": 0.6, "clock_share": 0.5}, "hot"),
+        ({"thermal_share": 0.6, "clock_share": 0.9}, ""),
+        ({"other_processes": 1}, "another program"),
+        ({"foreign_vram_bytes": 3 << 30}, "another program"),
+    ],
+)
+def test_what_disturbs_a_run(facts: dict[str, float], word: str) -> None:
+    found = is_disturbed(**facts)  # type: ignore[arg-type]
+    assert word in found and bool(found) == bool(word)
+
+
+def test_an_unknown_outcome_or_axis_is_refused(history: History) -> None:
+    with pytest.raises(ValueError, match="outcome"):
+        run(outcome="fine")
+    with pytest.raises(ValueError, match="axis"):
+        history.overruns(HERE, "disk")
