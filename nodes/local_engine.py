@@ -275,11 +275,11 @@ def _fitted(geometry: Geometry, pictures: Pictures, notice: Callable[[str], None
     """Keyframes as uint8 [H, W, 3] on the canvas, first before last."""
     from PIL import Image
 
-    from ..engine.pictures import fit_image
+    from ..engine.pictures import fit_pictures
 
-    found = []
-    for name, frames in (("first", pictures.first_frame), ("last", pictures.last_frame)):
-        if frames is not None:
-            pixels = (frames[0] * 255).round().byte().numpy()
-            found.append(fit_image(Image.fromarray(pixels), geometry, name, notice))
-    return found
+    found = {
+        name: Image.fromarray((frames[0] * 255).round().byte().numpy())
+        for name, frames in (("first", pictures.first_frame), ("last", pictures.last_frame))
+        if frames is not None
+    }
+    return fit_pictures(found, geometry, notice)
