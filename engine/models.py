@@ -20,17 +20,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..kernels.reference.quantise import dequantise
-from ..kernels.weights import Weight
 from .checkpoint.index import Checkpoint, open_checkpoint
 from .denoiser import Denoiser, PlainDenoiser
 from .errors import CheckpointError
 from .facts import facts_of, folder_bytes
+from .lora.loading import load_loras
+from .lora.loraset import LoraSet
 from .lora.shapes import ModelShapes
-from .model.layout import RowTimes
-from .model.modulation import ScheduleCursor
-from .model.plain import PlainModel
+from .plain_loader import Times, load_plain_model
 from .planner.types import ModelFacts, Placement
+from .request import LoraChoice
 from .sampling.two_pass import Lift
 from .sampling.upscaler_file import open_upscaler
 from .sampling.upscaler_tiled import tiled_lift
@@ -38,7 +37,6 @@ from .text.encoder import FOLDER as TEXT_FOLDER
 from .text.encoder import TextEncoder, open_text_encoder
 
 VAE_FOLDER, AUDIO_FOLDER, UPSCALER_FILE = "vae", "audio_vae", "upscaler.safetensors"
-Times = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,11 @@ class ModelSet:
         """What a user should know about these files."""
         return self.checkpoint.notes
 
+    def check(self) -> None:
+        """Read every part's header. Raises CheckpointError for one that is missing or damaged."""
+        open_text_encoder(self.folder).close()
+        open_upscaler(self.folder / UPSCALER_FILE)
+
     def kernels(self) -> dict[str, Any]:
         """Which implementation runs each stage, and why."""
         reason = "the whole-sequence reference runs every stage in this version"
@@ -89,9 +92,12 @@ class ModelSet:
             encoder.close()
 
     @contextmanager
-    def denoiser(self, times: Times, placements: Mapping[str, Placement]) -> Iterator[Denoiser]:
+    def denoiser(
+        self, times: Times, placements: Mapping[str, Placement], loras: LoraSet | None = None
+    ) -> Iterator[Denoiser]:
         """The transformer for passes at `times` (distinct times of every evaluation)."""
-        found = PlainDenoiser(self._plain_model(times), self.device)
+        model = load_plain_model(self.checkpoint, times, self.device, loras or LoraSet())
+        found = PlainDenoiser(model, self.device)
         try:
             yield found
         finally:
@@ -105,43 +111,11 @@ class ModelSet:
         """Normalised latents [1, 24, 1, H/16, W/16] of a keyframe, uint8 [H, W, 3]."""
         raise CheckpointError("keyframes cannot be encoded yet", file=self.folder / VAE_FOLDER)
 
-    def _plain_model(self, times: Times) -> PlainModel:
-        config = self.checkpoint.config
-        state = dict(self._plain_tensors(self.checkpoint.load_root()))
-        for block in range(config.layers):
-            tensors = self._plain_tensors(self.checkpoint.load_block(block))
-            state |= {f"transformer_blocks.{block}.{name}": value for name, value in tensors}
-        tables = self.checkpoint.tables_for(times)
-        if tables is None:
-            raise CheckpointError(
-                "no AdaLN tables for this schedule, and no projections to compute them from",
-                file=self.folder,
-                expected=f"tables for {len(times)} evaluations",
-                found=", ".join(item.name for item in self.checkpoint.table_sets) or "no tables",
-                remedy="Choose another --quality, or fetch the tables with `lowpeak models pull`.",
-            )
-        cursor = ScheduleCursor(tables.times, source=tables.name)
-        stored = [
-            {name: tensor.to(self.device) for name, tensor in tables.load_block(block).items()}
-            for block in range(config.layers)
-        ]
-
-        def table(block: int, at: RowTimes) -> Tensor:
-            return cursor.table(stored[block], at.distinct).float()
-
-        return PlainModel(state, config, table)
-
-    def _plain_tensors(
-        self, tensors: Mapping[str, Weight | Tensor]
-    ) -> Iterator[tuple[str, Tensor]]:
-        """Float32 tensors under the names of the published state dictionary."""
-        for name, value in tensors.items():
-            if isinstance(value, Tensor):
-                yield name, value.to(self.device, torch.float32)
-                continue
-            yield f"{name}.weight", dequantise(value).to(self.device, torch.float32)
-            if value.bias is not None:
-                yield f"{name}.bias", value.bias.to(self.device, torch.float32)
+    def bind_loras(self, choices: Sequence[LoraChoice], *, allow_partial: bool = False) -> LoraSet:
+        """Adapters bound to this transformer. Raises what engine/lora raises, before any work."""
+        if not choices:
+            return LoraSet()
+        return load_loras(choices, lora_shapes_of(self.checkpoint), allow_partial=allow_partial)
 
     def _stack_sizes(self) -> dict[str, int]:
         upscaler = self.folder / UPSCALER_FILE
@@ -158,5 +132,9 @@ def open_models(folder: Path, device: torch.device | str) -> ModelSet:
 
 def lora_shapes(folder: Path) -> ModelShapes:
     """The transformer of a checkpoint as an adapter sees it. Raises CheckpointError."""
-    checkpoint = open_checkpoint(folder)
+    return lora_shapes_of(open_checkpoint(folder))
+
+
+def lora_shapes_of(checkpoint: Checkpoint) -> ModelShapes:
+    """Names and sizes of an opened checkpoint's parameters."""
     return ModelShapes.from_config(checkpoint.config, adaln_projections=checkpoint.has_projections)

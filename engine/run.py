@@ -20,6 +20,7 @@ from .errors import Cancelled, LowpeakError, RequestError
 from .events import Host
 from .files import RunFiles, SampledLatents, save_latents, write_json
 from .forecast import forecast_for_run, phase_forecasts, placements_of
+from .lora.loraset import LoraSet
 from .models import ModelSet, open_models
 from .pictures import load_pictures
 from .report import RunReport
@@ -72,9 +73,11 @@ def run_request(
     files.video.parent.mkdir(parents=True, exist_ok=True)
     saved = load_saved(request, options.resume)
     models = open_models(options.checkpoint, choose_device(options.device))
+    loras = models.bind_loras(request.loras)
     machine = cap_snapshot(read_snapshot(), vram_gib=options.vram_gib, ram_gib=options.ram_gib)
     plan = forecast_for_run(request, machine, models.facts(), models.device.type)
     report = begin_report(request, options, plan, models, notices)
+    report.lora = [item.as_json() for item in loras.reports]
     with (
         closing_report(report, files),
         Session(models.device, host, report, phase_forecasts(plan)) as session,
@@ -82,7 +85,7 @@ def run_request(
         for notice in models.notices():
             session.notice(notice)
         if saved.latents is None:
-            condition_and_sample(session, request, options, models, files, saved, plan)
+            condition_and_sample(session, request, options, models, files, saved, plan, loras)
         if options.stop_after is None:
             assert saved.latents is not None
             report.latents_sha256 = saved.latents.sha256
@@ -98,6 +101,7 @@ def condition_and_sample(
     files: RunFiles,
     saved: Saved,
     plan: Mapping[str, Any],
+    loras: LoraSet,
 ) -> None:
     """From the prompt to latents on disk, starting at what `saved` holds; stops where asked."""
     if saved.conditioning is None:
@@ -120,7 +124,7 @@ def condition_and_sample(
     times = [
         step for item in passes.passes for step in item.schedule.table_times(conditioning.times)
     ]
-    with models.denoiser(times, placements_of(plan)) as denoiser:
+    with models.denoiser(times, placements_of(plan), loras) as denoiser:
         saved.latents = sample(
             session,
             request,

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
-from lowpeak.engine.errors import Cancelled, CheckpointError, RequestError
+from lowpeak.engine.errors import Cancelled, CheckpointError, LowpeakError, RequestError
 from lowpeak.engine.events import Event, QuietHost
 from lowpeak.engine.files import RunFiles, load_latents
 from lowpeak.engine.geometry import Geometry
-from lowpeak.engine.request import Request
+from lowpeak.engine.request import LoraChoice, Request
 from lowpeak.engine.resume import read_request
 from lowpeak.engine.run import RunOptions, run_request
 from lowpeak.engine.toy import write_toy
@@ -238,3 +239,51 @@ def test_references_are_refused_by_name(checkpoint: Path, tmp_path: Path) -> Non
     request = replace(SMALL, references=("a.png",))
     with pytest.raises(RequestError, match="reference transformer"):
         run_request(request, options(checkpoint, tmp_path / "v.mp4"), QuietHost())
+
+
+def write_lora(file: Path, *, target: str, rows: int, columns: int) -> None:
+    generator = torch.Generator().manual_seed(1)
+    save_file(
+        {
+            f"transformer.{target}.lora_A.weight": torch.randn(4, columns, generator=generator),
+            f"transformer.{target}.lora_B.weight": torch.randn(rows, 4, generator=generator) * 0.1,
+        },
+        file,
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "rows", "columns"),
+    [
+        ("transformer_blocks.1.attn.to_v", 64, 96),
+        ("transformer_blocks.0.adaln_proj.linear", 18 * 96, 40),
+    ],
+)
+def test_a_lora_changes_the_latents_and_is_reported(
+    checkpoint: Path, sampled: Path, tmp_path: Path, target: str, rows: int, columns: int
+) -> None:
+    file = tmp_path / "style.safetensors"
+    write_lora(file, target=target, rows=rows, columns=columns)
+    found = {}
+    for strength in (0.0, 1.0):
+        request = replace(SMALL, loras=(LoraChoice(str(file), strength),))
+        out = tmp_path / f"v{strength:.0f}.mp4"
+        report = run_request(request, options(checkpoint, out, stop_after="sample"), QuietHost())
+        found[strength] = report
+    plain = json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    assert found[0.0].latents_sha256 == plain, "strength 0 must do nothing"
+    assert found[1.0].latents_sha256 != plain
+    (bound,) = found[1.0].lora
+    assert bound["complete"] and bound["modules"] == 1 and bound["strength"] == 1.0
+
+
+def test_a_lora_that_does_not_fit_stops_the_run_before_it_starts(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "style.safetensors"
+    write_lora(file, target="transformer_blocks.1.attn.to_v", rows=640, columns=960)
+    request = replace(SMALL, loras=(LoraChoice(str(file)),))
+    host = QuietHost()
+    with pytest.raises(LowpeakError, match="to_v"):
+        run_request(request, options(checkpoint, tmp_path / "v.mp4"), host)
+    assert host.events == []

@@ -1,0 +1,93 @@
+"""`lowpeak demo`: one miniature request, every stage of a real one, on random weights.
+
+The picture is noise; what it shows is that a prompt passes encoder, two sampling passes with the
+latent lift between them, both decoders and the muxer, within the memory that was forecast.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from .errors import CheckpointError
+from .events import Event, Host
+from .files import RunFiles, write_text
+from .geometry import Geometry
+from .memory_svg import memory_svg
+from .models import open_models
+from .report import RunReport
+from .request import Request
+from .run import RunOptions, run_request
+from .toy import write_toy
+from .units import format_seconds
+
+PROMPT = (
+    "A red fox trots through fresh snow at dawn, breath steaming. "
+    "Soft wind, paws on powder, a distant bell."
+)
+REQUEST = Request(Geometry(512, 512, 39), prompt=PROMPT, quality="light", seed=7)
+TOY_FOLDER, TOY_SEED = "toy-checkpoint", 7
+
+
+def run_demo(folder: Path, device: str, host: Host) -> tuple[dict[str, Any], str]:
+    """Run the demo into `folder`; gives the document of `demo --json` and the same in words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    began = time.perf_counter()
+    checkpoint = find_toy(folder / TOY_FOLDER, host)
+    ready = time.perf_counter()
+    files = RunFiles(folder / "demo.mp4")
+    options = RunOptions(
+        checkpoint=checkpoint, out=files.video, device=device, metadata={"lowpeak": "demo"}
+    )
+    report = run_request(REQUEST, options, host)
+    write_text(files.picture, memory_svg(report.as_json()))
+    seconds = {"checkpoint": ready - began, "generation": time.perf_counter() - ready}
+    document = {
+        "video": str(files.video),
+        "report": str(files.report),
+        "memory": str(files.picture),
+        "checkpoint": str(checkpoint),
+        "seconds": seconds,
+        "latents_sha256": report.latents_sha256,
+    }
+    return document, _text(document, report)
+
+
+def find_toy(folder: Path, host: Host) -> Path:
+    """The miniature checkpoint at `folder`: the one that is there, or a new one.
+
+    It is made under another name and renamed when whole; a damaged one is replaced.
+    """
+    if folder.is_dir():
+        try:
+            open_models(folder, "cpu").check()
+        except CheckpointError as damage:
+            host.emit(Event("notice", "", f"making the miniature checkpoint again: {damage}"))
+            shutil.rmtree(folder)
+        else:
+            return folder
+    partial = folder.with_name(f".{folder.name}.partial")
+    if partial.exists():
+        shutil.rmtree(partial)
+    try:
+        write_toy(partial, size="tiny", weight_format="edge-fp8-rowwise", seed=TOY_SEED, host=host)
+        partial.rename(folder)
+    finally:
+        if partial.exists():
+            shutil.rmtree(partial)
+    return folder
+
+
+def _text(document: dict[str, Any], report: RunReport) -> str:
+    size = report.geometry
+    return "\n".join(
+        [
+            f"video   {document['video']} ({size['width']}x{size['height']}, "
+            f"{size['frames']} frames, sound; random weights, so it shows noise)",
+            f"report  {document['report']}",
+            f"memory  {document['memory']}",
+            f"made in {format_seconds(document['seconds']['generation'])}",
+        ]
+    )
