@@ -15,6 +15,7 @@ from ..engine.errors import Cancelled, LowpeakError, RequestError
 from ..engine.events import Event
 from .pack import Pack
 from .progress import BAR_STEPS, ProgressScale, Throttle
+from .sample import FIRST_PASS
 from .tables import FROM_INPUT, NEWEST
 
 FOLDER = "lowpeak"
@@ -161,8 +162,9 @@ class ComfyFolders:
     def saved(self, choice: str) -> Path:
         """The saved latents a choice names."""
         files = self._saved()
-        if choice == NEWEST and files:
-            return max(files, key=lambda path: path.stat().st_mtime_ns)
+        first = [path for path in files if path.name.startswith(FIRST_PASS)]
+        if choice == NEWEST and first:
+            return max(first, key=lambda path: path.stat().st_mtime_ns)
         for path in files:
             if path.name == choice:
                 return path

@@ -9,7 +9,7 @@ from ..engine.geometry import plan_geometry
 from . import tables
 from .asking import make_request, size_problem
 from .handles import ModelHandle, RunHandle, file_identity
-from .sample import _complete, save_passes
+from .sample import FINAL, complete, save_passes
 
 
 class Refine:
@@ -35,12 +35,12 @@ class Refine:
         geometry, _ = plan_geometry(width, height, frames=frames)
         conditions = to.conditioning_in(conditioning)
         request = make_request(model, geometry, passes="two", refine_steps=refine_steps)
-        request = _complete(request, model, seed, conditions)
+        request = complete(request, model, seed, conditions)
         with cls.pack.host(cls.pack, cls.hidden.unique_id) as host:
             sampled = cls.pack.engine.refine(model, request, conditions, first, host)
             host.keep(sampled.report)
         if save_latents:
-            save_passes(cls.pack, request, {"final": sampled.latents})
+            save_passes(cls.pack, request, {FINAL: sampled.latents})
         return to.latent_out(sampled.latents), RunHandle(host.run_id)
 
     @classmethod

@@ -12,6 +12,8 @@ from .asking import make_request, size_problem
 from .engine_seam import Conditions, Latents
 from .handles import ModelHandle, PlanHandle, RunHandle
 
+FIRST_PASS, FINAL = "first", "final"  # how saved latents are named
+
 
 class Sample:
     """The first pass and, if quality says so, the second."""
@@ -35,13 +37,13 @@ class Sample:
             else:
                 geometry = _checked(to.latent_geometry(to.latent_in(size_from)))
             request = make_request(model, geometry, quality=quality, **steps)
-        request = _complete(request, model, seed, conditions)
+        request = complete(request, model, seed, conditions)
         with cls.pack.host(cls.pack, cls.hidden.unique_id) as host:
             sampled = cls.pack.engine.sample(model, request, conditions, host)
             host.keep(sampled.report)
         first = sampled.first_pass or sampled.latents
         if save_latents:
-            save_passes(cls.pack, request, {"first": first, "final": sampled.latents})
+            save_passes(cls.pack, request, {FIRST_PASS: first, FINAL: sampled.latents})
         return to.latent_out(sampled.latents), to.latent_out(first), RunHandle(host.run_id)
 
     @classmethod
@@ -58,7 +60,7 @@ def _checked(geometry: Geometry) -> Geometry:
     return plan_geometry(width, height, frames=frames)[0]
 
 
-def _complete(request: Request, model: ModelHandle, seed: int, conditions: Conditions) -> Request:
+def complete(request: Request, model: ModelHandle, seed: int, conditions: Conditions) -> Request:
     """The request with what is known only now: seed, LoRAs, text rows, what the prompt carries."""
     frames = {int(item["frame"]) for item in conditions.keyframes}
     return replace(
@@ -75,7 +77,7 @@ def _complete(request: Request, model: ModelHandle, seed: int, conditions: Condi
 def save_passes(pack: Any, request: Request, passes: dict[str, Latents]) -> None:
     """Write latents under output/lowpeak. The two names agree; one pass alone is saved once."""
     note = request.as_json()
-    if passes.get("first") is passes.get("final"):
-        passes = {"final": passes["final"]}
+    if passes.get(FIRST_PASS) is passes[FINAL]:
+        passes = {FINAL: passes[FINAL]}
     for name, latents in passes.items():
         pack.convert.save_latents(latents, pack.folders.new_latents(name), note)

@@ -73,7 +73,9 @@ class FakeEngine:
             raise self.refusal
         host.describe(request.as_json(), self.forecast(request, model, {}))
         self._steps(host, "sample_high", 8)
-        return self._seam.Sampled(self._latents(request), report={"latents_sha256": "0" * 64})
+        first = None if request.two_pass is False else self._latents(request)
+        report = {"latents_sha256": "0" * 64}
+        return self._seam.Sampled(self._latents(request), first, report)
 
     def refine(self, model: Any, request: Any, conditions: Any, first: Any, host: Any) -> Any:
         self.calls.append(("refine", (request, first)))

@@ -130,7 +130,7 @@ def test_sizes_off_the_grid_are_refused_before_queueing(nodes: dict[str, Any]) -
 def test_sampling_gives_cores_nested_latent_and_a_run(
     nodes: dict[str, Any], model: Any, conditioning: Any, pack: Any
 ) -> None:
-    latent, first, run = sample(nodes, model, conditioning)
+    latent, first, run = sample(nodes, model, conditioning, passes="single")
     video, audio = latent["samples"].unbind()
     assert video.shape == (1, 24, 12, 20, 16) and audio.shape == (1, 32, 2, 65)
     assert first["samples"].unbind()[0] is video, "one pass: the same latents"
@@ -199,6 +199,8 @@ def test_saved_latents_come_back_bit_for_bit_through_refine(
     assert request.geometry.frames == 39 and request.two_pass is True
     assert out["samples"].unbind()[0].shape[-2:] == (40, 32)
     assert before == node.fingerprint_inputs(saved=tables.NEWEST)
+    stems = {path.name.split(".")[0] for path in (pack.folders.root / "output").iterdir()}
+    assert stems == {"first", "final"}
     assert node.fingerprint_inputs(saved=tables.FROM_INPUT) == tables.FROM_INPUT
     assert run.run_id == "prompt-1"
 
