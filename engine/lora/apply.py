@@ -15,7 +15,7 @@ order (by identity). Nothing here places tensors or decides between the two ways
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -91,6 +91,12 @@ class Difference:
     @property
     def _low_rank(self) -> bool:
         return self.part.layer.kind == "lora" and not self.needs_base
+
+    def on(self, device: torch.device) -> Difference:
+        """The same difference with its tensors on `device`."""
+        if all(tensor.device == device for tensor in self.tensors.values()):
+            return self
+        return replace(self, tensors={r: t.to(device) for r, t in self.tensors.items()})
 
     def factors(self) -> Factors | None:
         """The difference as factors in fp32, or None when it can only be merged."""
@@ -291,9 +297,10 @@ def adaln_table_with(
 
 
 def _resolved(delta: Delta, base: Tensor) -> Tensor:
+    """A delta where its weight lies: factors cross the link, not the product."""
     if isinstance(delta, Difference):
-        return delta.delta(base if delta.needs_base else None).to(base.device)
-    return delta
+        return delta.on(base.device).delta(base if delta.needs_base else None)
+    return delta.to(base.device)
 
 
 def _branch(branch: Branch | Factors) -> Branch:
