@@ -33,6 +33,15 @@ def assemble(
     return _assemble(tensors, weight_format, block_linears(config))
 
 
+def assemble_present(
+    tensors: Mapping[str, Tensor], weight_format: str, config: ModelConfig
+) -> dict[str, Weight | Tensor]:
+    """As `assemble`, for a part of a block: only linears that are there are made."""
+    stems = {name.rpartition(".")[0] for name in tensors}
+    present = tuple(name for name in block_linears(config) if name in stems)
+    return _assemble(tensors, weight_format, present)
+
+
 def assemble_root(
     tensors: Mapping[str, Tensor], weight_format: str, config: ModelConfig
 ) -> dict[str, Weight | Tensor]:

@@ -161,7 +161,8 @@ def time_features(
 
     Pruned files keep [1025, 8] rows over t in [0, 1], interpolated linearly (model sheet c.5).
     """
-    moments = torch.tensor(times, dtype=torch.float32)
+    anchor = next(iter(root.values()))
+    moments = torch.tensor(times, dtype=torch.float32, device=anchor.device)
     if "adaln_t_table" not in root:
         return time_embedding(root, moments, config.freq_dim)
     table = root["adaln_t_table"].to(torch.float32)

@@ -30,7 +30,7 @@ from ..model.config import ModelConfig
 from ..sampling.schedules import table_directory, table_identity
 from .edge import FORMAT_IDS
 from .header import read_header, write_tensors
-from .names import ADALN, MODALITIES, block_linears, linear_shapes, root_linears
+from .names import ADALN, COMPONENTS, MODALITIES, block_linears, linear_shapes, root_linears
 from .sources import read_json
 from .tables import Times, block_table, time_features
 
@@ -66,6 +66,7 @@ class EdgeRecipe:
     tables: times of each schedule that gets prepared AdaLN tables.
     source_id: names the input in the manifest; a resumed attempt must have the same.
     device: where to quantise; None leaves tensors where the source puts them.
+    resume_key: whatever else must be equal for an attempt to be resumed; not in the manifest.
     """
 
     weight_format: str
@@ -74,6 +75,7 @@ class EdgeRecipe:
     projections: bool = False
     device: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    resume_key: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """What must be equal for an attempt to be resumed."""
@@ -82,6 +84,7 @@ class EdgeRecipe:
             "tables": [[list(step) for step in times] for times in self.tables],
             "source_id": self.source_id,
             "projections": self.projections,
+            "resume_key": self.resume_key,
         }
 
 
@@ -92,9 +95,8 @@ def write_edge(
     config = model.config
     folder.mkdir(parents=True, exist_ok=True)
     state = _open_state(folder, recipe)
-    root = {name: _to(tensor, recipe.device) for name, tensor in model.root_tensors().items()}
     moments = sorted({t for times in recipe.tables for step in times for t in step})
-    features = time_features(root, config, moments)
+    features = _features(model, moments, recipe.device)
     for block in range(config.layers):
         if str(block) in state["projections"] and _whole(folder, block, recipe):
             continue
@@ -104,7 +106,7 @@ def write_edge(
         weight, bias = tensors.pop(f"{ADALN}.weight"), tensors.pop(f"{ADALN}.bias")
         # All times in one product: a time then has the same row in every schedule's table.
         table = block_table(weight, bias, features, pruned=model.pruned)
-        table = table.reshape(len(moments), MODALITIES, -1)
+        table = table.reshape(len(moments), MODALITIES, COMPONENTS * config.hidden)
         for i, times in enumerate(recipe.tables):
             places = [[moments.index(t) for t in step] for step in times]
             rows = {f"step_{k}": table[place].flatten(0, 1) for k, place in enumerate(places)}
@@ -126,7 +128,19 @@ def write_edge(
         _write_json(folder / STATE_FILE, state)
     if progress is not None:
         progress(config.layers, config.layers, "root")
+    # The root is read a second time here: holding it through all blocks would double the peak.
+    root = {name: _to(tensor, recipe.device) for name, tensor in model.root_tensors().items()}
     _finish(folder, model, recipe, root, state["projections"])
+
+
+def _features(model: SourceModel, moments: Sequence[float], device: str | None) -> Tensor:
+    """What the AdaLN projections read at `moments`; the root is let go again."""
+    root = {
+        name: _to(tensor, device)
+        for name, tensor in model.root_tensors().items()
+        if name.startswith(("time_embedder.", "adaln_t_table"))
+    }
+    return time_features(root, model.config, moments)
 
 
 def quantise_tensors(

@@ -1,0 +1,232 @@
+"""Any full checkpoint -> an edge layout with AdaLN tables, block by block.
+
+The source is opened like any other, so merging, splitting and naming are the loader's; here blocks
+are taken out of a foreign quantisation if need be and handed to the edge writer. One block is in
+memory at a time (about 3 GiB at real widths). A second call goes on where the first one stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...kernels.reference.quantise import dequantise_fp8, dequantise_int8_convrot
+from ..errors import CheckpointError, DoesNotFit, RequestError, Shortage
+from ..model.config import ModelConfig
+from ..sampling.schedules import TASK_CONDITIONS, community_schedule, schedule
+from .edge import CACHES
+from .index import Checkpoint, open_checkpoint
+from .names import ADALN, COMPONENTS, MODALITIES, block_shapes, linear_shapes, root_shapes
+from .tables import Times
+from .writer import EdgeRecipe, Progress, write_edge
+
+EDGE_FORMATS = {
+    "edge-fp8": "fp8-tensor",
+    "edge-fp8-rowwise": "fp8-rowwise",
+    "edge-int8": "int8-convrot",
+}
+QUALITY_STEPS = {"light": 8, "medium": 12, "high": 16, "max": 20}
+TASKS = ("t2va", "fl2va")
+SPARE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class CheckpointModel:
+    """An opened checkpoint as a model to write in `weight_format`."""
+
+    checkpoint: Checkpoint
+    weight_format: str
+
+    @property
+    def config(self) -> ModelConfig:
+        """Sizes of the model."""
+        return self.checkpoint.config
+
+    @property
+    def pruned(self) -> bool:
+        """Whether a table stands for the time embedder."""
+        return self.checkpoint.pruned
+
+    def root_tensors(self) -> dict[str, Tensor]:
+        """See writer.SourceModel."""
+        return self._plain(self.checkpoint.root_tensors())
+
+    def block_tensors(self, block: int) -> dict[str, Tensor]:
+        """See writer.SourceModel. Codes of the wanted format stay as they are."""
+        tensors = self._plain(self.checkpoint.block_tensors(block))
+        if f"{ADALN}.weight" not in tensors:
+            weight, bias = self.checkpoint.reader.projection(block)
+            tensors |= {f"{ADALN}.weight": weight, f"{ADALN}.bias": bias}
+        return tensors
+
+    def projection_digest(self, block: int) -> str | None:
+        """See writer.SourceModel."""
+        return None
+
+    def _plain(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        if self.checkpoint.weight_format == self.weight_format:
+            return tensors
+        found: dict[str, Tensor] = {}
+        for name in list(tensors):
+            module, _, part = name.rpartition(".")
+            if part == "weight_scale":
+                continue
+            if part in ("weight_fp8", "weight_int8"):
+                read = dequantise_fp8 if part == "weight_fp8" else dequantise_int8_convrot
+                plain = read(tensors.pop(name), tensors[f"{module}.weight_scale"])
+                found[f"{module}.weight"] = plain.to(torch.bfloat16)
+            else:
+                found[name] = tensors.pop(name)
+        return found
+
+
+def schedules_for(
+    qualities: Iterable[str] = ("light",), tasks: Iterable[str] = TASKS
+) -> tuple[Times, ...]:
+    """Times whose tables these quality levels need; `light` includes the three refine steps."""
+    tasks, found = tuple(tasks), []
+    for quality in qualities:
+        if quality not in QUALITY_STEPS:
+            known = ", ".join(QUALITY_STEPS)
+            raise RequestError(f"quality {quality!r} is none of {known}", field="quality")
+        for task in tasks:
+            conditions = TASK_CONDITIONS[task]
+            found.append(schedule(QUALITY_STEPS[quality]).table_times(conditions))
+    found += [community_schedule().table_times(TASK_CONDITIONS[task]) for task in tasks]
+    return tuple(dict.fromkeys(found))
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    *,
+    format: str = "edge-fp8-rowwise",
+    tables: Sequence[Times] | None = None,
+    stage: str | Path | None = None,
+    projections: bool = False,
+    device: str | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write `source` as an edge cache below `target`; gives what was written, JSON-ready.
+
+    tables: schedules to prepare, `schedules_for()` by default. projections: keep the AdaLN
+    projections too (26 GB), for other schedules and for LoRAs that change AdaLN. device: where to
+    quantise ('cuda' is faster; the codes are the same). Raises CheckpointError for a source whose
+    weights cannot be converted, DoesNotFit when the disk is too small, RequestError for options.
+    """
+    if format not in EDGE_FORMATS:
+        known = ", ".join(EDGE_FORMATS)
+        raise RequestError(f"format {format!r} is none of {known}", field="format")
+    kind = EDGE_FORMATS[format]
+    checkpoint = open_checkpoint(source, stage=stage)
+    if not checkpoint.has_projections:
+        raise CheckpointError(
+            "this checkpoint has no AdaLN projections, so its tables cannot be made again",
+            file=checkpoint.path,
+            expected="an OpenVDN folder or a ComfyUI file",
+            found=f"{checkpoint.layout} {checkpoint.weight_format}",
+            remedy="Fetch the wanted edge cache instead: `lowpeak models pull`.",
+        )
+    folder = Path(target) / CACHES[kind]
+    times = schedules_for() if tables is None else tuple(tables)
+    need = output_bytes(checkpoint.config, kind, times, projections=projections)
+    _check_disk(Path(target), need)
+    recipe = EdgeRecipe(
+        kind,
+        times,
+        source_id(checkpoint),
+        projections=projections,
+        device=device,
+        extra={"generator": "lowpeak models convert"},
+        resume_key=_identity(checkpoint),
+    )
+    write_edge(folder, CheckpointModel(checkpoint, kind), recipe, progress)
+    written = open_checkpoint(folder)
+    return {
+        "source": str(checkpoint.path),
+        "source_layout": checkpoint.layout,
+        "target": str(folder),
+        "format": format,
+        "blocks": written.config.layers,
+        "tables": len(written.table_sets),
+        "bytes": sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+        "source_bytes": sum(file.identity.size_bytes for file in checkpoint.files),
+    }
+
+
+def saving_of(checkpoint: Checkpoint) -> str | None:
+    """One sentence on what converting would save, None when there is nothing to save."""
+    if checkpoint.layout == "edge" or not checkpoint.has_projections:
+        return None
+    now = sum(file.identity.size_bytes for file in checkpoint.files)
+    after = output_bytes(checkpoint.config, "fp8-rowwise", schedules_for(), projections=False)
+    return (
+        f"This layout is merged and quantised again in every run. `lowpeak models convert` would "
+        f"make {after / 1e9:.1f} GB of its {now / 1e9:.1f} GB, read blocks as they are, and keep "
+        "them out of host memory."
+    )
+
+
+def output_bytes(
+    config: ModelConfig, kind: str, tables: Iterable[Times], *, projections: bool
+) -> int:
+    """Bytes that an edge cache takes, headers apart."""
+    linears = linear_shapes(config)
+    shapes = {name.removesuffix(".weight"): s for name, s in block_shapes(config).items()}
+    scales = sum(4 * (1 if kind == "fp8-tensor" else shape[0]) for shape in linears.values())
+    block = scales + sum(
+        _count(shape) * (1 if name in linears else 2) for name, shape in shapes.items()
+    )
+    rows = sum(len(step) for times in tables for step in times)
+    block += rows * MODALITIES * COMPONENTS * config.hidden * 2
+    if projections:
+        block += MODALITIES * COMPONENTS * config.hidden * (config.time_dim + 1) * 2
+    root = sum(2 * _count(shape) for shape in root_shapes(config).values())
+    return config.layers * block + root
+
+
+def source_id(checkpoint: Checkpoint) -> str:
+    """A name for the input that does not depend on where it lies."""
+    headers = sorted(file.header_sha256 for file in checkpoint.files)
+    digest = hashlib.sha256(json.dumps(headers).encode()).hexdigest()
+    return f"{checkpoint.layout}-{digest[:24]}"
+
+
+def _identity(checkpoint: Checkpoint) -> str:
+    """Changes when any source file is replaced: blocks of two sources must not mix."""
+    files = [
+        (file.path.name, file.identity.size_bytes, file.identity.mtime_ns)
+        for file in checkpoint.files
+    ]
+    return hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()
+
+
+def _check_disk(target: Path, need_bytes: int) -> None:
+    existing = next(folder for folder in (target, *target.parents) if folder.exists())
+    there = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+    free = shutil.disk_usage(existing).free
+    if free + there < need_bytes + SPARE_BYTES:
+        raise DoesNotFit([Shortage("disk", "convert", need_bytes + SPARE_BYTES, free + there)])
+
+
+def _count(shape: Sequence[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def describe(result: Mapping[str, Any]) -> str:
+    """The result of `convert` in a sentence."""
+    return (
+        f"Wrote {result['blocks']} blocks and {result['tables']} table sets "
+        f"({result['bytes'] / 1e9:.2f} GB) to {result['target']}."
+    )

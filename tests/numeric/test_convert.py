@@ -1,0 +1,222 @@
+"""Conversion: same model, same bytes, resumed after any interruption, refused with a reason."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from lowpeak.engine.checkpoint import convert as module
+from lowpeak.engine.checkpoint.assemble import plain_state
+from lowpeak.engine.checkpoint.convert import (
+    EDGE_FORMATS,
+    convert,
+    output_bytes,
+    saving_of,
+    schedules_for,
+)
+from lowpeak.engine.checkpoint.header import read_header, write_tensors
+from lowpeak.engine.checkpoint.index import open_checkpoint
+from lowpeak.engine.checkpoint.names import block_linears
+from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
+from lowpeak.engine.checkpoint.writer import quantise_tiles
+from lowpeak.engine.errors import CheckpointError, DoesNotFit, RequestError
+from lowpeak.kernels.reference.quantise import quantise_weight
+
+SEED = 5
+
+
+@pytest.fixture(scope="module")
+def toys(tmp_path_factory) -> dict[str, Path]:
+    top = tmp_path_factory.mktemp("toys")
+    return {
+        name: write_toy_checkpoint(top / name, format=name, seed=SEED, blocks=2)
+        for name in ("openvdn", "comfy", "edge-int8", "edge-fp8")
+    }
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("format", EDGE_FORMATS)
+@pytest.mark.parametrize("source", ["openvdn", "comfy"])
+def test_converted_weights_are_the_quantised_source(toys, tmp_path, source, format) -> None:
+    result = convert(toys[source], tmp_path, format=format)
+    origin, found = open_checkpoint(toys[source]), open_checkpoint(tmp_path)
+    assert found.config == origin.config and found.weight_format == EDGE_FORMATS[format]
+    assert result["blocks"] == 2 and result["tables"] == len(schedules_for()) == 4
+    for i in range(2):
+        wanted, got = origin.load_block(i), found.load_block(i)
+        for name in block_linears(found.config):
+            exact = quantise_weight(wanted[name].codes, found.weight_format)
+            assert torch.equal(got[name].codes.view(torch.uint8), exact.codes.view(torch.uint8))
+            assert torch.equal(got[name].scale, exact.scale), name
+        for name, value in got.items():
+            if isinstance(value, torch.Tensor):
+                assert torch.equal(value, wanted[name]), name
+    for times in schedules_for(["light"]):
+        a, b = found.tables_for(times).load_block(1), origin.tables_for(times).load_block(1)
+        for step, value in b.items():
+            assert (a[step].float() - value.float()).abs().max() <= 2**-7 * value.abs().max()
+
+
+def test_int8_codes_equal_comfy_kitchen_on_sampled_rows(toys, tmp_path) -> None:
+    """At a width whose rotation group is 256: those of the published models."""
+    kitchen = pytest.importorskip("comfy_kitchen.backends.eager.quantization")
+    generator = torch.Generator().manual_seed(1)
+    weight = (torch.randn(5000, 5376, generator=generator) * 0.02).to(torch.bfloat16)
+    codes, scale = quantise_tiles(weight, "int8-convrot")
+    rows = torch.randint(0, 5000, (40,), generator=generator)
+    theirs, their_scale = kitchen.quantize_int8_convrot_weight(weight[rows], 256)
+    assert torch.equal(codes[rows], theirs)
+    assert torch.equal(scale[rows], their_scale.reshape(-1, 1))
+
+
+@pytest.mark.parametrize("kind", EDGE_FORMATS.values())
+def test_tiles_of_rows_do_not_change_a_code(kind) -> None:
+    generator = torch.Generator().manual_seed(2)
+    weight = torch.randn(4999, 96, generator=generator).to(torch.bfloat16)
+    weight[17] *= 30
+    codes, scale = quantise_tiles(weight, kind)
+    exact = quantise_weight(weight, kind)
+    assert torch.equal(codes.view(torch.uint8), exact.codes.view(torch.uint8))
+    assert scale.shape == exact.scale.shape and torch.equal(scale, exact.scale)
+
+
+def test_the_same_input_gives_the_same_bytes_and_resumes(toys, tmp_path, monkeypatch) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    convert(toys["openvdn"], whole, format="edge-int8")
+    copied = tmp_path / "copied"
+    shutil.copytree(toys["openvdn"], copied)
+    seen: list[str] = []
+
+    def stop(done: int, count: int, what: str) -> None:
+        seen.append(what)
+        if what == "block 1":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        convert(copied, broken, format="edge-int8", progress=stop)
+    with pytest.raises(CheckpointError):
+        open_checkpoint(broken)
+    assert not list(broken.rglob("*.part"))
+    seen.clear()
+    convert(copied, broken, format="edge-int8", progress=lambda *a: seen.append(a[2]))
+    assert seen == ["block 1", "root"], "block 0 was not done again"
+    assert files_of(broken) == files_of(whole)
+
+
+def test_a_damaged_block_of_an_earlier_attempt_is_made_again(toys, tmp_path) -> None:
+    def stop(done: int, count: int, what: str) -> None:
+        if what == "root":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        convert(toys["openvdn"], tmp_path / "a", format="edge-fp8", progress=stop)
+    block = next((tmp_path / "a").rglob("blocks/01.safetensors"))
+    block.write_bytes(block.read_bytes()[:-10])
+    convert(toys["openvdn"], tmp_path / "a", format="edge-fp8")
+    convert(toys["openvdn"], tmp_path / "b", format="edge-fp8")
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+
+
+def test_leftovers_of_another_source_are_not_mixed_in(toys, tmp_path) -> None:
+    def stop(done: int, count: int, what: str) -> None:
+        if what == "block 1":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        convert(toys["openvdn"], tmp_path, format="edge-fp8", progress=stop)
+    with pytest.raises(CheckpointError, match="unfinished conversion of something else"):
+        convert(toys["comfy"], tmp_path, format="edge-fp8")
+    convert(toys["openvdn"], tmp_path, format="edge-fp8")
+    with pytest.raises(CheckpointError, match="finished checkpoint"):
+        convert(toys["openvdn"], tmp_path, format="edge-fp8")
+
+
+def test_quantised_sources_pass_through_or_are_requantised(toys, tmp_path) -> None:
+    """Int8 to int8 keeps every code; int8 to FP8 goes through bf16."""
+    same = convert(toys["edge-int8"], tmp_path / "same", format="edge-int8")
+    assert same["source_layout"] == "edge"
+    source, found = open_checkpoint(toys["edge-int8"]), open_checkpoint(tmp_path / "same")
+    for name, value in source.block_tensors(1).items():
+        assert torch.equal(found.block_tensors(1)[name], value), name
+    convert(toys["edge-int8"], tmp_path / "other", format="edge-fp8-rowwise")
+    a, b = plain_state(source), plain_state(open_checkpoint(tmp_path / "other"))
+    for name, value in a.items():
+        assert (b[name].float() - value.float()).abs().max() <= 0.05 * value.float().abs().max()
+
+
+def test_sources_without_projections_are_refused(toys, tmp_path) -> None:
+    folder = tmp_path / "slim"
+    shutil.copytree(toys["edge-fp8"], folder)
+    shutil.rmtree(next(folder.rglob("adaln")))
+    with pytest.raises(CheckpointError, match="no AdaLN projections"):
+        convert(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_is_refused_before_anything_is_written(toys, tmp_path, monkeypatch) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(DoesNotFit) as caught:
+        convert(toys["openvdn"], tmp_path / "out")
+    assert caught.value.short[0].axis == "disk" and caught.value.short[0].have_bytes == 1000
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_size_forecast_is_right_within_the_headers(toys, tmp_path) -> None:
+    result = convert(toys["openvdn"], tmp_path, format="edge-int8", projections=True)
+    config = open_checkpoint(toys["openvdn"]).config
+    forecast = output_bytes(config, "int8-convrot", schedules_for(), projections=True)
+    tensors = sum(
+        sum(span.nbytes for span in read_header(path).tensors.values())
+        for path in tmp_path.rglob("*.safetensors")
+    )
+    assert tensors <= forecast * 1.01
+    assert 0.9 * forecast <= tensors
+    assert result["bytes"] >= tensors
+
+
+def test_published_size_of_a_block_is_forecast_exactly() -> None:
+    """432,433,052 and 432,694,800 byte files hold this many bytes of tensors beside headers."""
+    from lowpeak.engine.model.config import ModelConfig
+
+    one = ModelConfig(layers=1)
+    root = output_bytes(ModelConfig(layers=0), "fp8-tensor", (), projections=False)
+    fp8 = output_bytes(one, "fp8-tensor", (), projections=False) - root
+    int8 = output_bytes(one, "int8-convrot", (), projections=False) - root
+    assert fp8 == 423_886_848 + 8_538_080 + 28
+    assert int8 == 423_886_848 + 8_538_080 + 265_216
+
+
+def test_unknown_options_are_request_errors(toys, tmp_path) -> None:
+    with pytest.raises(RequestError, match="edge-fp4"):
+        convert(toys["openvdn"], tmp_path, format="edge-fp4")
+    with pytest.raises(RequestError, match="ultra"):
+        schedules_for(["ultra"])
+
+
+def test_loading_says_what_conversion_would_save(toys) -> None:
+    assert "GB" in (saving_of(open_checkpoint(toys["openvdn"])) or "")
+    assert saving_of(open_checkpoint(toys["edge-int8"])) is None
+
+
+def test_a_source_that_changes_midway_stops_the_conversion(toys, tmp_path) -> None:
+    folder = tmp_path / "source"
+    shutil.copytree(toys["openvdn"], folder)
+
+    def meddle(done: int, count: int, what: str) -> None:
+        if what == "block 1":
+            path = next(folder.glob("h3-base/transformer/*00002-of-00003*"))
+            write_tensors(path, read_header(path).read_many())
+
+    with pytest.raises(CheckpointError, match="changed"):
+        convert(folder, tmp_path / "out", progress=meddle)
