@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .engine.errors import Cancelled, LowpeakError, RequestError
+from .engine.errors import Cancelled, CheckpointError, LowpeakError, RequestError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 DEFAULT_SECONDS = 10.0
@@ -380,7 +380,9 @@ def inspect_lora(
 
     shapes = None if checkpoint is None else lora_shapes(checkpoint)
     report = inspect(file, shapes, strength=strength)
-    return Answer(report.as_json(), report.table())
+    return Answer(
+        report.as_json(), report.table(), 0 if report.complete else CheckpointError.exit_code
+    )
 
 
 def find_checkpoint(given: Path | None) -> Path:

@@ -108,13 +108,13 @@ class BindingReport:
             width = max(len(row[0]) for row in rows)
             lines.append(f"  {'parameter':<{width}}  kind  rank  scale   blocks")
             lines += [
-                f"  {name:<{width}}  {kind:<4}  {rank:>4}  {scale:<6}  {blocks}"
+                f"  {name:<{width}}  {kind:<4}  {rank or '-':>4}  {scale:<6}  {blocks}"
                 for name, kind, rank, scale, blocks in rows
             ]
         if self.adaln_modules:
-            lines.append(f"  AdaLN tables are computed again: {len(self.adaln_modules)} modules")
+            lines.append(f"  modules that change the AdaLN tables: {len(self.adaln_modules)}")
         if self.merge_only:
-            lines.append(f"  always merged, never online: {len(self.merge_only)} parameters")
+            lines.append(f"  parameters that are merged in any mode: {len(self.merge_only)}")
         for kind, items in _by_kind(self.skipped).items():
             count = sum(len(item.tensors) for item in items)
             mark = "NOT APPLIED" if any(item.matters for item in items) else "left out (no effect)"

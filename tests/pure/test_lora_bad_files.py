@@ -307,6 +307,26 @@ def test_the_report_is_json_and_ascii_without_folders(tmp_path) -> None:
     assert str(tmp_path) not in json.dumps(document) + report.table()
 
 
+def test_the_command_shows_the_report_and_its_exit_code_tells_partial_from_whole(
+    tmp_path, capsys
+) -> None:
+    from lowpeak.cli import run
+
+    gate = {"blocks.0.attn.to_gate_compress.weight": floats(2, 12)}
+    for content, code, says in (
+        (pair(Q), 0, "2 of 2 tensors"),
+        (pair(Q) | gate, 4, "NOT APPLIED: 1 tensors, vsa-gate"),
+        (GOOD[:-1], 4, "truncated"),
+        (pair("diffusion_model.blocks.0.self_attn.q"), 4, "made for Wan"),
+    ):
+        file = str(write(tmp_path, content))
+        assert run(["inspect-lora", file]) == code
+        shown = capsys.readouterr()
+        assert says in shown.out + shown.err
+    assert run(["inspect-lora", str(write(tmp_path, GOOD)), "--strength", "4.5"]) == 2
+    assert run(["inspect-lora", file.replace("bad", "none")]) == 4
+
+
 # -- fuzz: nothing but typed errors ----------------------------------------------------------------
 
 MODULES = [
