@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import DoesNotFit
-from .planner.calibration import choose_calibration
+from .planner.calibration import choose_calibration, published_facts
 from .planner.explain import place_in_words, what_more_memory_changes
 from .planner.jsonform import plan_document, refusal_document
 from .planner.plan import plan_request
@@ -41,6 +41,8 @@ def forecast(
     what_if: also say what more VRAM and RAM would change.
     """
     calibration = choose_calibration(snapshot)
+    if facts == ModelFacts():  # no checkpoint: the published format that suits the machine
+        facts = published_facts(calibration)
 
     def plan_on(machine: HardwareSnapshot) -> Plan:
         return plan_request(request, machine, facts, calibration)

@@ -138,6 +138,7 @@ class SampleMemory:
                 RAM,
                 rows.source("memory.interpreter"),
             ),
+            term("root, host copy", facts.root_bytes, RAM),
             term("AdaLN tables", self.steps * times * facts.adaln_row_bytes * facts.blocks, RAM),
         ]
 

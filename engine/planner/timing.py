@@ -31,7 +31,7 @@ class StepSeconds:
     @property
     def limited_by(self) -> Limit:
         """The resource that compute waits for most; compute when it hardly waits."""
-        if max(self.link_stall, self.disk_stall) < 0.005 * self.total:
+        if max(self.link_stall, self.disk_stall) < 0.02 * self.total:
             return "compute"
         return "link" if self.link_stall > self.disk_stall else "disk"
 
