@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -61,8 +62,8 @@ def picture(width: int, height: int, seed: int = 0) -> Image.Image:
     return Image.fromarray(generator.integers(0, 256, (height, width, 3), dtype=np.uint8))
 
 
-def test_golden_canvases_are_exact(golden_dir: Path) -> None:
-    for want in json.loads((golden_dir / "geometry.json").read_text())["canvas"]:
+def test_golden_canvases_are_exact(golden_file: Callable[[str], Path]) -> None:
+    for want in json.loads(golden_file("geometry.json").read_text())["canvas"]:
         if "error" in want:
             with pytest.raises(RequestError, match="4:1"):
                 canvas_for_aspect(*want["aspect"])

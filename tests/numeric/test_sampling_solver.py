@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,9 +38,9 @@ def sigmas_of(found: Schedule, modality: str) -> tuple[tuple[float, ...], tuple[
     return found.audio_sigmas, found.audio_times
 
 
-def test_golden_steps_on_six_numbers(golden_dir: Path) -> None:
+def test_golden_steps_on_six_numbers(golden_file: Callable[[str], Path]) -> None:
     worst = 0.0
-    for name, want in json.loads((golden_dir / "schedule.json").read_text())["steps"].items():
+    for name, want in json.loads(golden_file("schedule.json").read_text())["steps"].items():
         sigmas, times = sigmas_of(schedule(want["N"]), name.split("_")[0])
         rows = torch.tensor(want["samples"][0])
         for step, velocity in enumerate(want["velocities"]):
@@ -49,8 +50,8 @@ def test_golden_steps_on_six_numbers(golden_dir: Path) -> None:
     print(f"PARITY | Euler steps, 8 and 20 evaluations | golden schedule.json | {worst:.1e}")
 
 
-def test_golden_condition_mix(golden_dir: Path) -> None:
-    want = json.loads((golden_dir / "schedule.json").read_text())["condition_noise"]
+def test_golden_condition_mix(golden_file: Callable[[str], Path]) -> None:
+    want = json.loads(golden_file("schedule.json").read_text())["condition_noise"]
     found = mix(torch.tensor(want["sample"]), torch.tensor(want["noise"]), CONDITION_TIME)
     assert error(found, torch.tensor(want["noised"])) <= 1e-7
 
