@@ -14,14 +14,14 @@ order (by identity). Nothing here places tensors or decides between the two ways
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from ...kernels.reference import quantise
-from ...kernels.weights import Weight
+from ...kernels.weights import FP8_MAX, Weight
 from ..model.modulation import adaln_table
 from .binding import Part
 from .modules import other_spelling
@@ -169,6 +169,7 @@ class Difference:
 
 
 Delta = Tensor | Difference
+MERGE_TILE_ROWS = 512  # output rows dequantised at a time: a merge needs no full fp32 weight
 
 
 def merge_into(weight: Tensor, deltas: Sequence[Delta]) -> Tensor:
@@ -200,17 +201,64 @@ def merge_quantised(
         return codes, scale
     if kind == "plain":
         return merge_into(codes, deltas), scale
-    base = quantise.dequantise(Weight(kind, codes, scale), group)
-    total = base.clone()
-    for delta in deltas:
-        total += _resolved(delta, base)
-    if kind == "fp8-rowwise":
-        return quantise.quantise_fp8_rowwise(total)
+    assert scale is not None
+    tiles = [
+        slice(start, min(start + MERGE_TILE_ROWS, len(codes)))
+        for start in range(0, len(codes), MERGE_TILE_ROWS)
+    ]
+    total = _row_totals(Weight(kind, codes, scale), deltas, group)
+    merged = torch.empty_like(codes)
     if kind == "fp8-tensor":
-        return quantise.quantise_fp8_tensor(total)
-    if kind == "int8-convrot":
-        return quantise.quantise_int8_convrot(total, group)
-    raise ValueError(f"unknown kind {kind!r}")
+        absmax = torch.stack([total(rows).abs().amax() for rows in tiles]).amax()
+        # The scale of a whole tensor is that of its largest value alone.
+        _, new_scale = quantise.quantise_fp8_tensor(absmax.reshape(1, 1))
+        for rows in tiles:
+            scaled = total(rows) / new_scale
+            merged[rows] = scaled.clamp(-FP8_MAX, FP8_MAX).to(codes.dtype)
+        return merged, new_scale
+    new_scale = torch.empty_like(scale)
+    for rows in tiles:
+        if kind == "fp8-rowwise":
+            merged[rows], new_scale[:, rows] = quantise.quantise_fp8_rowwise(total(rows))
+        elif kind == "int8-convrot":
+            merged[rows], new_scale[rows] = quantise.quantise_int8_convrot(total(rows), group)
+        else:
+            raise ValueError(f"unknown kind {kind!r}")
+    return merged, new_scale
+
+
+def _row_totals(
+    weight: Weight, deltas: Sequence[Delta], group: int | None
+) -> Callable[[slice], Tensor]:
+    """Rows of the dequantised weight plus all deltas, fp32, on demand.
+
+    With low-rank deltas nothing larger than the rows asked for is made; others are expanded whole.
+    """
+    assert weight.scale is not None
+    device = weight.codes.device
+    placed = [d.on(device) if isinstance(d, Difference) else d.to(device) for d in deltas]
+    factors = [d.factors() if isinstance(d, Difference) else None for d in placed]
+    if any(item is None for item in factors):
+        base = quantise.dequantise(weight, group)
+        whole = base.clone()
+        for delta in placed:
+            whole += _resolved(delta, base)
+        return lambda rows: whole[rows]
+
+    def rows_of(rows: slice) -> Tensor:
+        scale = weight.scale
+        assert scale is not None
+        if weight.kind == "fp8-rowwise":
+            scale = scale[:, rows]
+        elif weight.kind == "int8-convrot":
+            scale = scale[rows]
+        total = quantise.dequantise(Weight(weight.kind, weight.codes[rows], scale), group)
+        for item in factors:
+            assert item is not None
+            total += (item.up[rows] @ item.down) * item.scale
+        return total
+
+    return rows_of
 
 
 def merge_tensors(

@@ -52,6 +52,17 @@ class LoraSet:
         """Changed parameters that the AdaLN tables of a checkpoint depend on."""
         return tuple(name for name in self.differences if touches_adaln(name.rpartition(".")[0]))
 
+    @property
+    def host_bytes(self) -> int:
+        """Host memory that the factors occupy; a tensor shared by q, k and v counts once."""
+        seen = {
+            tensor.data_ptr(): tensor.numel() * tensor.element_size()
+            for items in self.differences.values()
+            for item in items
+            for tensor in item.tensors.values()
+        }
+        return sum(seen.values())
+
     def branches(self, index: int | None, dtype: torch.dtype = torch.bfloat16) -> dict[str, Branch]:
         """Online branches of block `index` by module name inside the block; of the root for None.
 
