@@ -27,6 +27,35 @@ _NORMED = (("weight_g", "weight_v"), ("parametrizations.weight.original0",
 SNAKE_FLOOR = 1e-9
 
 
+def norm_names(name: str) -> tuple[str, str]:
+    """("gain" | "direction" | "plain", the name of the folded weight) of a tensor's name."""
+    for pair in _NORMED:
+        for kind, suffix in zip(("gain", "direction"), pair, strict=True):
+            if name.endswith("." + suffix):
+                return kind, name.removesuffix(suffix) + "weight"
+    return "plain", name
+
+
+def kaiser_sinc(ratio: int, taps: int = 12) -> Tensor:
+    """The low-pass filter of a resampling by `ratio`: [1, 1, taps] float32, sum 1.
+
+    Cutoff 1/(2 ratio), transition 2.4/ratio wide, Kaiser's estimate of beta. Files carry it; this
+    is for those that do not.
+    """
+    cutoff, width = 0.5 / ratio, 4 * 0.6 / ratio
+    damping_db = 2.285 * (taps // 2 - 1) * math.pi * width + 7.95
+    if damping_db > 50:
+        beta = 0.1102 * (damping_db - 8.7)
+    elif damping_db >= 21:
+        beta = 0.5842 * (damping_db - 21) ** 0.4 + 0.07886 * (damping_db - 21)
+    else:
+        beta = 0.0
+    window = torch.kaiser_window(taps, periodic=False, beta=beta)
+    at = torch.arange(taps) - (taps - 1) / 2
+    response = window * torch.sinc(2 * cutoff * at)
+    return (response / response.sum()).view(1, 1, taps)
+
+
 def fold_weight_norm(tensors: Tensors) -> dict[str, Tensor]:
     """Plain `.weight` for every weight-normalised convolution: g v / |v|, norm over all axes but
     the first. Accepts `weight_g`/`weight_v`, PyTorch's parametrization names, and folded files."""

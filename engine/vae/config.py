@@ -117,6 +117,13 @@ class VideoVaeConfig:
         block = "decoder.transformer_blocks."
         width, channels = need(shapes, "decoder.proj_in.weight", 2)
         head_width = int(given.get("decoder_attention_head_dim", 64))
+        if width % head_width:
+            raise CheckpointError(
+                "heads do not divide the decoder's width",
+                tensor="decoder.proj_in.weight",
+                expected=f"a multiple of {head_width}",
+                found=width,
+            )
         values: dict[str, Any] = {
             "latent_channels": channels,
             "heads": width // head_width,
