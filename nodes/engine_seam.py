@@ -6,7 +6,7 @@ engine can move work to another process without a node noticing. Tensors are CPU
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -108,9 +108,13 @@ class Engine(Protocol):
         """Encode the prompt and what stands beside it."""
 
     def sample(
-        self, model: ModelHandle, request: Request, conditions: Conditions, host: Host
-    ) -> Sampled:
-        """Plan, then sample. DoesNotFit before anything is loaded."""
+        self, model: ModelHandle, request: Request, conditions: Conditions, host: Host,
+        keep_first: Callable[[Latents], None],
+    ) -> Sampled:  # fmt: skip
+        """Plan, then sample. DoesNotFit before anything is loaded.
+
+        keep_first: called with the first pass of two before the second begins.
+        """
 
     def refine(
         self, model: ModelHandle, request: Request, conditions: Conditions, first: Latents,

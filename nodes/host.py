@@ -15,7 +15,7 @@ from ..engine.errors import Cancelled, LowpeakError, RequestError
 from ..engine.events import Event
 from .pack import Pack
 from .progress import BAR_STEPS, ProgressScale, Throttle
-from .sample import FIRST_PASS
+from .saving import FIRST_PASS
 from .tables import FROM_INPUT, NEWEST
 
 FOLDER = "lowpeak"

@@ -41,13 +41,9 @@ class LocalEngine:
         """The binding report as lines; raises below 100 % unless `allow_partial`."""
         from ..engine.lora.loading import inspect_lora
         from ..engine.lora.report import require_complete
-        from ..engine.lora.shapes import ModelShapes
+        from ..engine.models import lora_shapes
 
-        checkpoint = self._models(model.checkpoint).checkpoint
-        shapes = ModelShapes.from_config(
-            checkpoint.config, adaln_projections=not checkpoint.table_sets
-        )
-        report = inspect_lora(lora, shapes)
+        report = inspect_lora(lora, lora_shapes(model.checkpoint))
         require_complete(report, allow_partial=allow_partial)
         return report.table().splitlines()
 
@@ -105,17 +101,18 @@ class LocalEngine:
         return Conditions(made.text.embeds.float().cpu(), made.text.tags.cpu(), keyframes)
 
     def sample(
-        self, model: ModelHandle, request: Request, conditions: Conditions, host: Host
-    ) -> Sampled:
+        self, model: ModelHandle, request: Request, conditions: Conditions, host: Host,
+        keep_first: Callable[[Latents], None],
+    ) -> Sampled:  # fmt: skip
         """The passes that the request's quality asks for."""
-        return self._sample(model, request, conditions, host, None)
+        return self._sample(model, request, conditions, host, None, keep_first)
 
     def refine(
         self, model: ModelHandle, request: Request, conditions: Conditions, first: Latents,
         host: Host,
     ) -> Sampled:  # fmt: skip
         """The second pass alone."""
-        return self._sample(model, request, conditions, host, first)
+        return self._sample(model, request, conditions, host, first, lambda latents: None)
 
     def decode(
         self, model: ModelHandle, latents: Latents, out: Path, host: Host, *, with_sound: bool
@@ -144,7 +141,7 @@ class LocalEngine:
 
     def _sample(
         self, model: ModelHandle, request: Request, conditions: Conditions, host: Host,
-        first: Latents | None,
+        first: Latents | None, keep_first: Callable[[Latents], None],
     ) -> Sampled:  # fmt: skip
         from ..engine.files import SampledLatents
         from ..engine.forecast import placements_of
@@ -157,17 +154,29 @@ class LocalEngine:
         times = [
             step for item in passes.passes for step in item.schedule.table_times(conditioning.times)
         ]
-        kept: list[Any] = [] if first is None else [SampledLatents(first.video, first.audio)]
+        kept = [] if first is None else [first]
+
+        def keep(latents: SampledLatents) -> None:
+            kept.append(Latents(latents.video, latents.audio))
+            keep_first(kept[0])
+
+        partial = any(item.allow_partial for item in model.loras)
+        loras = models.bind_loras(request.loras, allow_partial=partial)
         with self._session(model, models, request, host, must_fit=True) as session:
-            with models.denoiser(times, placements_of(session.plan)) as denoiser:
+            session.report.lora = [item.as_json() for item in loras.reports]
+            with models.denoiser(times, placements_of(session.plan), loras) as denoiser:
                 made = sample(
-                    session, request, conditioning, denoiser,
+                    session,
+                    request,
+                    conditioning,
+                    denoiser,
                     lift=models.lift() if passes.upscaling else None,
-                    first_pass=kept[0] if kept else None, keep_first_pass=kept.append,
-                )  # fmt: skip
+                    first_pass=SampledLatents(kept[0].video, kept[0].audio) if kept else None,
+                    keep_first_pass=keep,
+                )
             session.report.latents_sha256 = made.sha256
             report = session.report.as_json()
-        first_pass = Latents(kept[0].video, kept[0].audio) if kept else None
+        first_pass = kept[0] if kept else None
         return Sampled(Latents(made.video, made.audio), first_pass, _new(report))
 
     @contextmanager
@@ -277,9 +286,10 @@ def _fitted(geometry: Geometry, pictures: Pictures, notice: Callable[[str], None
 
     from ..engine.pictures import fit_pictures
 
-    found = {
+    given = {"first": pictures.first_frame, "last": pictures.last_frame}
+    images = {
         name: Image.fromarray((frames[0] * 255).round().byte().numpy())
-        for name, frames in (("first", pictures.first_frame), ("last", pictures.last_frame))
+        for name, frames in given.items()
         if frames is not None
     }
-    return fit_pictures(found, geometry, notice)
+    return fit_pictures(images, geometry, notice)

@@ -44,9 +44,10 @@ class References:
 
     @classmethod
     def validate_inputs(
-        cls, width: int | None = None, height: int | None = None, seconds: float | None = None
-    ) -> bool | str:
-        """Before queueing: the size can run."""
+        cls, width: int | None = None, height: int | None = None, seconds: float | None = None,
+        images: Any = None, videos: Any = None, sounds: Any = None,
+    ) -> bool | str:  # fmt: skip
+        """Before queueing: the size can run. Growing rows are handed over whether asked or not."""
         return size_problem(width, height, seconds) or True
 
 

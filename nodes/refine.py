@@ -9,7 +9,8 @@ from ..engine.geometry import plan_geometry
 from . import tables
 from .asking import make_request, size_problem
 from .handles import ModelHandle, RunHandle, file_identity
-from .sample import FINAL, complete, save_passes
+from .sample import complete
+from .saving import save_final
 
 
 class Refine:
@@ -40,7 +41,7 @@ class Refine:
             sampled = cls.pack.engine.refine(model, request, conditions, first, host)
             host.keep(sampled.report)
         if save_latents:
-            save_passes(cls.pack, request, {FINAL: sampled.latents})
+            save_final(cls.pack, request, sampled.latents)
         return to.latent_out(sampled.latents), RunHandle(host.run_id)
 
     @classmethod

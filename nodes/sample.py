@@ -9,10 +9,9 @@ from ..engine.geometry import Geometry, plan_geometry
 from ..engine.request import Request
 from . import tables
 from .asking import make_request, size_problem
-from .engine_seam import Conditions, Latents
+from .engine_seam import Conditions
 from .handles import ModelHandle, PlanHandle, RunHandle
-
-FIRST_PASS, FINAL = "first", "final"  # how saved latents are named
+from .saving import FirstPassKeeper, save_final
 
 
 class Sample:
@@ -38,12 +37,13 @@ class Sample:
                 geometry = _checked(to.latent_geometry(to.latent_in(size_from)))
             request = make_request(model, geometry, quality=quality, **steps)
         request = complete(request, model, seed, conditions)
-        with cls.pack.host(cls.pack, cls.hidden.unique_id) as host:
-            sampled = cls.pack.engine.sample(model, request, conditions, host)
+        keeper = FirstPassKeeper(cls.pack, request, always=save_latents)
+        with cls.pack.host(cls.pack, cls.hidden.unique_id) as host, keeper:
+            sampled = cls.pack.engine.sample(model, request, conditions, host, keeper)
             host.keep(sampled.report)
         first = sampled.first_pass or sampled.latents
         if save_latents:
-            save_passes(cls.pack, request, {FIRST_PASS: first, FINAL: sampled.latents})
+            save_final(cls.pack, request, sampled.latents)
         return to.latent_out(sampled.latents), to.latent_out(first), RunHandle(host.run_id)
 
     @classmethod
@@ -72,12 +72,3 @@ def complete(request: Request, model: ModelHandle, seed: int, conditions: Condit
         last_frame="last_frame" if frames - {0} else None,
         references=tuple(f"reference {n + 1}" for n in range(len(conditions.references))),
     )
-
-
-def save_passes(pack: Any, request: Request, passes: dict[str, Latents]) -> None:
-    """Write latents under output/lowpeak. The two names agree; one pass alone is saved once."""
-    note = request.as_json()
-    if passes.get(FIRST_PASS) is passes[FINAL]:
-        passes = {FINAL: passes[FINAL]}
-    for name, latents in passes.items():
-        pack.convert.save_latents(latents, pack.folders.new_latents(name), note)

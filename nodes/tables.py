@@ -160,8 +160,8 @@ ENCODE_PROMPT = NodeTable(
 
 KEYFRAMES = NodeTable(
     "LowpeakKeyframes", "Lowpeak Keyframes",
-    "Prompt with a first frame, a last frame, or both. The first is stretched to the canvas, the "
-    "last is cropped to cover it.",
+    "Prompt with a first frame, a last frame, or both. The first is stretched to the canvas, a "
+    "last frame beside it is cropped to cover it.",
     (
         _model(), _PROMPT, *_size(" As in Lowpeak Sample."),
         In("first_frame", "IMAGE", "The clip starts here.", optional=True),

@@ -26,7 +26,8 @@ class FakeEngine:
         self.held = (0, 0)
         self.keep_after_run = (0, 0)
         self.released = 0
-        self.refusal: Any = None
+        self.refusal: Any = None  # raised before anything runs
+        self.failure: Any = None  # raised after the first pass
 
     def describe(self, checkpoint: Path) -> Mapping[str, Any]:
         self.calls.append(("describe", checkpoint))
@@ -67,13 +68,18 @@ class FakeEngine:
             tuple(keyframes), tuple(references),
         )  # fmt: skip
 
-    def sample(self, model: Any, request: Any, conditions: Any, host: Any) -> Any:
+    def sample(self, model: Any, request: Any, conditions: Any, host: Any, keep_first: Any) -> Any:
         self.calls.append(("sample", (request, conditions)))
         if self.refusal is not None:
             raise self.refusal
         host.describe(request.as_json(), self.forecast(request, model, {}))
-        self._steps(host, "sample_high", 8)
         first = None if request.two_pass is False else self._latents(request)
+        if first is not None:
+            self._steps(host, "sample_low", 2)
+            keep_first(first)
+        if self.failure is not None:
+            raise self.failure
+        self._steps(host, "sample_high", 8)
         report = {"latents_sha256": "0" * 64}
         return self._seam.Sampled(self._latents(request), first, report)
 

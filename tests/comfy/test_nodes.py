@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 import torch
 
-from lowpeak.engine.errors import CheckpointError, DoesNotFit, RequestError, Shortage
+from lowpeak.engine.errors import (
+    Cancelled,
+    CheckpointError,
+    DoesNotFit,
+    MeasuredOverrun,
+    RequestError,
+    Shortage,
+)
 from lowpeak.nodes import convert, handles, tables
 from lowpeak.nodes.engine_seam import Conditions, Latents
 
@@ -203,6 +210,29 @@ def test_saved_latents_come_back_bit_for_bit_through_refine(
     assert stems == {"first", "final"}
     assert node.fingerprint_inputs(saved=tables.FROM_INPUT) == tables.FROM_INPUT
     assert run.run_id == "prompt-1"
+
+
+@pytest.mark.parametrize("failure", [MeasuredOverrun("sample_high", "vram", 1, 2), Cancelled("x")])
+def test_a_failed_second_pass_leaves_the_first(
+    nodes: dict[str, Any], model: Any, conditioning: Any, pack: Any, failure: Exception
+) -> None:
+    pack.engine.failure = failure
+    with pytest.raises(type(failure)):
+        sample(nodes, model, conditioning)
+    pack.engine.failure = None
+    nodes["LowpeakRefine"].execute(model, conditioning, tables.NEWEST, 5, 512, 640)
+    assert asked(pack, "refine")[1].video.shape[2] == 12
+    with pytest.raises(type(failure)):
+        pack.engine.failure = failure
+        sample(nodes, model, conditioning, passes="single")
+    assert len(list((pack.folders.root / "output").iterdir())) == 1
+
+
+def test_a_finished_run_leaves_no_latents_unasked(
+    nodes: dict[str, Any], model: Any, conditioning: Any, pack: Any
+) -> None:
+    sample(nodes, model, conditioning)
+    assert list((pack.folders.root / "output").iterdir()) == []
 
 
 def test_refine_without_a_first_pass_is_refused(

@@ -84,8 +84,10 @@ def test_validation_takes_only_widgets_and_survives_linked_ones(part: Any) -> No
     if not hasattr(part, "validate_inputs"):
         return
     widgets = {item.id for item in part.table.inputs if not item.is_socket}
+    rows = {item.id for item in part.table.inputs if item.kind == "many"}
     taken = inspect.signature(part.validate_inputs).parameters
-    assert set(taken) <= widgets
+    assert set(taken) <= widgets | rows
+    assert rows <= set(taken), "ComfyUI hands growing rows over unasked"
     assert all(p.default is None for p in taken.values()), "a linked input is not passed"
 
 
