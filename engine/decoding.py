@@ -19,6 +19,7 @@ from .geometry import AUDIO_SAMPLE_RATE_HZ, FRAMES_PER_SECOND, Geometry
 from .media import BackgroundFrames, VideoWriter
 from .models import ModelSet
 from .session import Session
+from .vae.audio import check_audio
 
 
 def decode(
@@ -37,8 +38,12 @@ def decode(
     SaveFailed with what was kept, Cancelled at block borders; then nothing half-written is left.
     """
     with session.phase("decode") as measured:
-        sound = match_length(models.decode_audio(latents.audio), geometry)
-        session.report.audio_health = models.audio_health(sound)
+        raw = models.decode_audio(latents.audio)
+        health = check_audio(raw, AUDIO_SAMPLE_RATE_HZ, geometry.seconds)
+        session.report.audio_health = health.as_json()
+        for warning in health.warnings:
+            session.notice(f"sound: {warning}")
+        sound = match_length(raw, geometry)
         session.check_cancelled("decode")
         with VideoWriter(
             out,

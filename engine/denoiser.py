@@ -7,6 +7,7 @@ times; condition rows and text stay inside it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import torch
@@ -28,6 +29,35 @@ class Denoiser(Protocol):
         in packed order, K may be 0. Rows given and returned are float32 on the CPU.
         """
 
+    @property
+    def telemetry(self) -> Sequence[StepFigures]:
+        """Figures of every step of the pass bound last; empty where nothing is counted."""
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What the user should know about the way weights are held."""
+
+
+class StepFigures(Protocol):
+    """What one step moved and waited for. Bytes and seconds."""
+
+    link_bytes: int
+    disk_bytes: int
+    stall_seconds: Mapping[str, float]
+
+
+class Denoisers(Protocol):
+    """Gives the transformer of each sampling phase, which may differ in where its bytes wait."""
+
+    def for_phase(self, phase: str, is_cancelled: Callable[[], bool]) -> Denoiser:
+        """The transformer of `phase`; what an earlier phase held is reused or given back.
+
+        is_cancelled: asked at block borders, where the implementation can.
+        """
+
+    def release(self) -> None:
+        """Give back device memory between phases; `for_phase` takes it again."""
+
     def close(self) -> None:
         """Give back weights and buffers. Safe to call twice."""
 
@@ -39,6 +69,9 @@ def row_times(layout: PackedLayout, times: StepTimes) -> RowTimes:
 
 class PlainDenoiser:
     """The whole-sequence reference: every weight loaded, every row at once. For small sizes."""
+
+    telemetry: Sequence[StepFigures] = ()
+    notices: Sequence[str] = ()
 
     def __init__(self, model: PlainModel, device: torch.device) -> None:
         self._model, self._device = model, device
@@ -58,6 +91,13 @@ class PlainDenoiser:
             return found_video[len(conditions) :].cpu(), found_audio.cpu()
 
         return velocity
+
+    def for_phase(self, phase: str, is_cancelled: Callable[[], bool]) -> PlainDenoiser:
+        """See Denoisers.for_phase: the same model serves every phase."""
+        return self
+
+    def release(self) -> None:
+        """See Denoisers.release: a small model stays where it is."""
 
     def close(self) -> None:
         """The weights go with the object."""

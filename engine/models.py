@@ -11,9 +11,10 @@ is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,25 @@ import torch
 from torch import Tensor
 
 from .checkpoint.index import Checkpoint, open_checkpoint
-from .denoiser import Denoiser, PlainDenoiser
+from .denoiser import Denoisers
 from .errors import CheckpointError
 from .facts import facts_of, folder_bytes
+from .lora.adapted import with_loras
 from .lora.loading import load_loras
 from .lora.loraset import LoraSet
 from .lora.shapes import ModelShapes
-from .plain_loader import Times, load_plain_model
+from .plain_loader import Times, find_tables
 from .planner.types import ModelFacts, Placement
 from .request import LoraChoice
 from .sampling.two_pass import Lift
 from .sampling.upscaler_file import open_upscaler
 from .sampling.upscaler_tiled import tiled_lift
+from .streaming import StreamedDenoisers
 from .text.encoder import FOLDER as TEXT_FOLDER
 from .text.encoder import TextEncoder, open_text_encoder
+from .vae.audio import decode_audio
+from .vae.decoder import decode_video
+from .vae.files import open_audio_vae, open_video_vae
 
 VAE_FOLDER, AUDIO_FOLDER, UPSCALER_FILE = "vae", "audio_vae", "upscaler.safetensors"
 
@@ -68,6 +74,8 @@ class ModelSet:
         """Read every part's header. Raises CheckpointError for one that is missing or damaged."""
         open_text_encoder(self.folder).close()
         open_upscaler(self.folder / UPSCALER_FILE)
+        open_video_vae(self.folder / VAE_FOLDER)
+        open_audio_vae(self.folder / AUDIO_FOLDER)
 
     def kernels(self) -> dict[str, Any]:
         """Which implementation runs each stage, and why."""
@@ -94,10 +102,16 @@ class ModelSet:
     @contextmanager
     def denoiser(
         self, times: Times, placements: Mapping[str, Placement], loras: LoraSet | None = None
-    ) -> Iterator[Denoiser]:
-        """The transformer for passes at `times` (distinct times of every evaluation)."""
-        model = load_plain_model(self.checkpoint, times, self.device, loras or LoraSet())
-        found = PlainDenoiser(model, self.device)
+    ) -> Iterator[Denoisers]:
+        """The transformer for passes at `times` (distinct times of every evaluation).
+
+        placements: {phase: where its bytes wait}. loras: merged while blocks are read.
+        """
+        checkpoint = self.checkpoint
+        if loras:
+            checkpoint = with_loras(checkpoint, loras, mode="merged", device=self.device)
+        find_tables(checkpoint, times)
+        found = StreamedDenoisers(checkpoint, times, placements, self.device)
         try:
             yield found
         finally:
@@ -106,6 +120,36 @@ class ModelSet:
     def lift(self) -> Lift:
         """The latent upscaler. Raises CheckpointError when its file is missing or damaged."""
         return tiled_lift(open_upscaler(self.folder / UPSCALER_FILE), self.device)
+
+    def decode_audio(self, latents: Tensor) -> Tensor:
+        """Sound of latents [1, 32, 2, A]: float32 [2, 800 A] at 32 kHz on the CPU."""
+        file = open_audio_vae(self.folder / AUDIO_FOLDER)
+        with torch.inference_mode():
+            channels = latents[0].transpose(0, 1)
+            return decode_audio(channels, file.tensors(self.device), file.config).cpu()
+
+    def decode_video(
+        self,
+        latents: Tensor,
+        on_frames: Callable[[Tensor], None],
+        is_cancelled: Callable[[], bool],
+    ) -> None:
+        """Hand over the frames of latents [1, 24, F, H/16, W/16], uint8 [n, H, W, 3] a clip.
+
+        Raises Cancelled at block borders.
+        """
+        file = open_video_vae(self.folder / VAE_FOLDER)
+        compute = torch.float16 if self.device.type == "cuda" else torch.float32
+        with torch.inference_mode():
+            decode_video(
+                latents,
+                file.root(self.device),
+                partial(file.blocks, self.device, compute),
+                file.config,
+                compute_dtype=compute,
+                on_frames=on_frames,
+                is_cancelled=is_cancelled,
+            )
 
     def encode_picture(self, picture: Tensor) -> Tensor:
         """Normalised latents [1, 24, 1, H/16, W/16] of a keyframe, uint8 [H, W, 3]."""

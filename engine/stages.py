@@ -13,16 +13,17 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from .denoiser import Denoiser
+from .denoiser import Denoiser, Denoisers
 from .errors import RequestError
 from .files import SampledLatents
 from .geometry import Geometry
 from .model.layout import PackedLayout, build_layout, unpatchify
+from .report import PhaseMeasurement
 from .request import Request
 from .sampling.noise import draw_pass_noise, rows_to_audio
 from .sampling.quality import PassPlan, SamplingPlan, plan_request
 from .sampling.schedules import ConditionTimes
-from .sampling.solver import HeldAudio, StepResult, euler
+from .sampling.solver import StepResult, euler
 from .sampling.two_pass import (
     Lift,
     PassStart,
@@ -92,7 +93,7 @@ def sample(
     session: Session,
     request: Request,
     conditioning: Conditioning,
-    denoiser: Denoiser,
+    denoisers: Denoisers,
     *,
     lift: Lift | None = None,
     first_pass: SampledLatents | None = None,
@@ -107,15 +108,15 @@ def sample(
     """
     plan = plan_request(request)
     if plan.refine is None:
-        return sample_pass(session, plan.first, request.seed, conditioning, denoiser)
+        return sample_pass(session, plan.first, request.seed, conditioning, denoisers)
     if first_pass is None:
         small = _for_first_pass(conditioning, plan)
-        first_pass = sample_pass(session, plan.first, request.seed, small, denoiser)
+        first_pass = sample_pass(session, plan.first, request.seed, small, denoisers)
         if keep_first_pass is not None:
             keep_first_pass(first_pass)
     if stop_after_first:
         return first_pass
-    return refine(session, plan, request.seed, first_pass, conditioning, denoiser, lift)
+    return refine(session, plan, request.seed, first_pass, conditioning, denoisers, lift)
 
 
 def refine(
@@ -124,13 +125,15 @@ def refine(
     seed: int,
     first_pass: SampledLatents,
     conditioning: Conditioning,
-    denoiser: Denoiser,
+    denoisers: Denoisers,
     lift: Lift | None,
 ) -> SampledLatents:
     """Phases `upscale` and `sample_high` from finished first-pass latents."""
     assert plan.refine is not None and plan.canvas is not None
     lifted = first_pass.video
     if plan.upscaling:
+        denoisers.release()
+        session.release_device_cache()
         with session.phase("upscale") as measured:
             measured.steps = 1
             lifted = lift_and_crop(first_pass.video, plan.canvas, lift).cpu()
@@ -142,7 +145,7 @@ def refine(
         plan.refine,
         seed,
         conditioning,
-        denoiser,
+        denoisers,
         lifted=SampledLatents(lifted, first_pass.audio),
     )
 
@@ -152,7 +155,7 @@ def sample_pass(
     item: PassPlan,
     seed: int,
     conditioning: Conditioning,
-    denoiser: Denoiser,
+    denoisers: Denoisers,
     *,
     lifted: SampledLatents | None = None,
 ) -> SampledLatents:
@@ -168,10 +171,8 @@ def sample_pass(
         else:
             audio = lifted.audio[0].transpose(0, 1)
             start = start_refine(lifted.video, audio, noise, item.schedule, conditions)
-        video, audio_rows = _walk(
-            session, item, conditioning, denoiser, start, measured.step_seconds
-        )
-        measured.steps = item.evaluations
+        denoiser = denoisers.for_phase(item.phase, session.host.is_cancelled)
+        video, audio_rows = _walk(session, item, conditioning, denoiser, start, measured)
     return SampledLatents(
         unpatchify(
             video, geometry.latent_frames, geometry.latent_height, geometry.latent_width
@@ -198,8 +199,8 @@ def _walk(
     conditioning: Conditioning,
     denoiser: Denoiser,
     start: PassStart,
-    step_seconds: list[float],
-) -> tuple[Tensor, Tensor | HeldAudio]:
+    measured: PhaseMeasurement,
+) -> tuple[Tensor, Tensor]:
     layout = build_pass_layout(item.geometry, conditioning)
     model = denoiser.bind(layout, conditioning.text.embeds, start.condition_rows)
     session.progress(0, item.evaluations)
@@ -208,19 +209,34 @@ def _walk(
     def finished(result: StepResult) -> None:
         nonlocal began
         now = time.perf_counter()
-        step_seconds.append(now - began)
+        measured.step_seconds.append(now - began)
+        measured.steps += 1
         began = now
-        session.progress(result.times.step + 1, result.times.steps, step_seconds[-1])
+        session.progress(measured.steps, result.times.steps, measured.step_seconds[-1])
 
-    return euler(
-        model,
-        start.video,
-        start.audio,
-        item.schedule,
-        on_step=finished,
-        is_cancelled=session.host.is_cancelled,
-        conditions=conditioning.times,
-    )
+    try:
+        return euler(
+            model,
+            start.video,
+            start.audio,
+            item.schedule,
+            on_step=finished,
+            is_cancelled=session.host.is_cancelled,
+            conditions=conditioning.times,
+        )
+    finally:
+        for notice in denoiser.notices:
+            session.notice(notice)
+        _add_telemetry(measured, denoiser)
+
+
+def _add_telemetry(measured: PhaseMeasurement, denoiser: Denoiser) -> None:
+    """Bytes and stalls of all steps of a pass."""
+    for step in denoiser.telemetry:
+        measured.link_bytes += step.link_bytes
+        measured.disk_bytes += step.disk_bytes
+        for kind, seconds in step.stall_seconds.items():
+            measured.stall_seconds[kind] = measured.stall_seconds.get(kind, 0.0) + seconds
 
 
 def _for_first_pass(conditioning: Conditioning, plan: SamplingPlan) -> Conditioning:

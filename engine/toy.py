@@ -12,10 +12,11 @@ from typing import Any
 from .checkpoint.toy import FORMATS, SIZES, Extra, write_toy_checkpoint
 from .events import Event, Host
 from .model.config import ModelConfig
-from .models import UPSCALER_FILE
+from .models import AUDIO_FOLDER, UPSCALER_FILE, VAE_FOLDER
 from .sampling.upscaler_file import write_toy_upscaler
 from .text.encoder import FOLDER as TEXT_FOLDER
 from .text.toy import write_toy_text_encoder
+from .vae.toy import write_toy_audio_vae, write_toy_video_vae
 
 UPSCALER_SIZES = {"tiny": (32, 1)}  # (width, blocks a side); other sizes take the released ones
 RELEASED_UPSCALER = (512, 12)
@@ -35,7 +36,7 @@ def write_toy(
         if host is not None:
             host.emit(Event("progress", "toy-checkpoint", what, step=done, steps=steps))
 
-    extras: tuple[Extra, ...] = (_text_encoder, _upscaler(size))
+    extras: tuple[Extra, ...] = (_text_encoder, _upscaler(size), _autoencoders)
     write_toy_checkpoint(
         folder, size=size, format=weight_format, seed=seed, extras=extras, progress=progress
     )
@@ -52,6 +53,11 @@ def write_toy(
 
 def _text_encoder(folder: Path, config: ModelConfig, seed: int) -> None:
     write_toy_text_encoder(folder / TEXT_FOLDER, text_dim=config.text_dim, seed=seed)
+
+
+def _autoencoders(folder: Path, config: ModelConfig, seed: int) -> None:
+    write_toy_video_vae(folder / VAE_FOLDER, seed)
+    write_toy_audio_vae(folder / AUDIO_FOLDER, seed)
 
 
 def _upscaler(size: str) -> Extra:

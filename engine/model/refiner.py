@@ -34,8 +34,7 @@ def refine_text(
         x = refiner_block(
             layers, f"token_refiner.refiner_blocks.{index}.", x, config, attention or _attention
         )
-    weight = layers.tensor("token_refiner.final_norm.weight")
-    return F.rms_norm(x, weight.shape, weight, config.eps)
+    return rms_norm(layers, "token_refiner.final_norm.weight", x, config.eps)
 
 
 def refiner_block(
