@@ -34,3 +34,11 @@ def _statistics(like: Tensor, config: VideoVaeConfig, axis: int) -> tuple[Tensor
     mean = torch.tensor(config.latents_mean, dtype=torch.float32, device=like.device).view(shape)
     std = torch.tensor(config.latents_std, dtype=torch.float32, device=like.device).view(shape)
     return mean, std
+
+
+def pixels_to_model(frames: Tensor) -> Tensor:
+    """uint8 [n, H, W, 3] to model colours [1, 3, n, H, W] float32: the encoder's input."""
+    x = frames.permute(3, 0, 1, 2).float() / 255
+    mean = x.new_tensor(PIXEL_MEAN).view(3, 1, 1, 1)
+    std = x.new_tensor(PIXEL_STD).view(3, 1, 1, 1)
+    return ((x - mean) / std).unsqueeze(0)
