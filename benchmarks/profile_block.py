@@ -41,11 +41,12 @@ def accuracy(kind: str) -> dict:
         ("plain", reference, torch.bfloat16),
         ("truth", reference, torch.float32),
     ):
-        used = kind if dtype == torch.bfloat16 else kind
-        c = synthetic.context(config, ops, "cuda", dtype, used, **sizes)
+        c = synthetic.context(config, ops, "cuda", dtype, **sizes)
         x, table = synthetic.residual_and_table(config, c.total_rows, "cuda", torch.bfloat16)
         x = x.to(dtype)
-        ChunkMajorBlock(c, "store").run(DeviceResidual(x), weights, table.to(dtype))
+        ChunkMajorBlock(c, "store").run(
+            DeviceResidual(x), weights[0], lambda: weights[1], table.to(dtype)
+        )
         out[name] = x.double()
     scale = out["truth"].abs().max()
     rms = out["truth"].square().mean().sqrt()
@@ -83,7 +84,7 @@ def main() -> None:
         "global_rows": options.globals,
         "text_rows": 500,
     }
-    c = synthetic.context(config, fast, "cuda", torch.bfloat16, options.kind, **sizes)
+    c = synthetic.context(config, fast, "cuda", torch.bfloat16, **sizes)
     for source in options.sources.split(","):
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -91,13 +92,13 @@ def main() -> None:
         block = ChunkMajorBlock(c, source)
         x, table = synthetic.residual_and_table(config, c.total_rows, "cuda", torch.bfloat16)
         residual = DeviceResidual(x)
-        block.run(residual, weights, table)
+        block.run(residual, weights[0], lambda: weights[1], table)
         row = {"sha256": digest(x), "finite": bool(torch.isfinite(x).all())}
         times = []
         for _ in range(options.repeats):
             start, stop = (torch.cuda.Event(enable_timing=True) for _ in "ab")
             start.record()
-            block.run(residual, weights, table)
+            block.run(residual, weights[0], lambda: weights[1], table)
             stop.record()
             torch.cuda.synchronize()
             times.append(start.elapsed_time(stop))
@@ -114,7 +115,7 @@ def main() -> None:
                     torch.profiler.ProfilerActivity.CPU,
                 ]
             ) as profile:
-                block.run(residual, weights, table)
+                block.run(residual, weights[0], lambda: weights[1], table)
                 torch.cuda.synchronize()
             rows = sorted(
                 ((e.key, e.device_time_total / 1e3, e.count) for e in profile.key_averages()

@@ -10,11 +10,13 @@ import torch
 
 from lowpeak.engine.model.config import ModelConfig
 from lowpeak.engine.model.sweep import SweepContext
-from lowpeak.engine.model.weights import BlockWeights
+from lowpeak.engine.model.weights import AttentionWeights, FeedForwardWeights
 from lowpeak.kernels.reference.quantise import quantise_weight
 
 
-def block_weights(config: ModelConfig, kind: str, device: str, seed: int = 0) -> BlockWeights:
+def block_weights(
+    config: ModelConfig, kind: str, device: str, seed: int = 0
+) -> tuple[AttentionWeights, FeedForwardWeights]:
     """Random weights of one VDN block; big linears of `kind`, the rest bfloat16."""
     generator = torch.Generator(device).manual_seed(seed)
 
@@ -56,12 +58,11 @@ def block_weights(config: ModelConfig, kind: str, device: str, seed: int = 0) ->
     for target in ("k", "v"):
         tensors[f"{branch}short_conv.{target}_sp.weight"] = draw(inner, 1, 5, 5, scale=0.2)
         tensors[f"{branch}short_conv.{target}_tm.weight"] = draw(inner, 1, 5, scale=0.4)
-    return BlockWeights.from_tensors(tensors)
+    return AttentionWeights.from_tensors(tensors), FeedForwardWeights.from_tensors(tensors)
 
 
 def context(
-    config: ModelConfig, ops, device: str, dtype: torch.dtype, kind: str,
-    *, frames: int, grid: tuple[int, int], global_rows: int, text_rows: int,
+    config: ModelConfig, ops, device: str, dtype: torch.dtype, *, frames: int, grid: tuple[int, int], global_rows: int, text_rows: int,
 ) -> SweepContext:  # fmt: skip
     """One pass with plausible rows and angles."""
     rows = global_rows + frames * grid[0] * grid[1]
@@ -74,8 +75,6 @@ def context(
         ops=ops,
         device=torch.device(device),
         dtype=dtype,
-        kind=kind,
-        group=None,
         global_rows=global_rows,
         text=slice(0, text_rows),
         frames=frames,

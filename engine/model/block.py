@@ -12,6 +12,8 @@ of the result. Design and formulas: chunk-major.md; model sheet a.8 and b.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -23,7 +25,7 @@ from .keyring import KeyRing
 from .linear_branch import LinearBranch
 from .residual import Residual
 from .sweep import FFN_TILE_ROWS, FOLD_CHUNKS, SweepContext
-from .weights import BlockWeights
+from .weights import AttentionWeights, FeedForwardWeights
 
 READOUT_EPS = 1e-6
 
@@ -79,14 +81,27 @@ class ChunkMajorBlock:
         self.dense_total = c.empty((dense, c.heads, c.head_dim), wide)
         self.dense_lse = c.empty((dense, c.heads), wide)
 
-    def run(self, residual: Residual, weights: BlockWeights, table: Tensor) -> None:
-        """Evaluate the block on x, in place. table: [T, 6C] AdaLN rows of this step."""
-        self.residual, self.w, self.table = residual, weights, table
+    def run(
+        self,
+        residual: Residual,
+        attention: AttentionWeights,
+        feed_forward: Callable[[], FeedForwardWeights],
+        table: Tensor,
+    ) -> None:
+        """Evaluate the block on x, in place.
+
+        feed_forward: asked for when the write sweep is queued, so that the second half of the
+        weights may still be on its way. table: [T, 6C] AdaLN rows of this step.
+        """
+        self.residual, self.w, self.table = residual, attention, table
         if self.context.full_cover:
+            self.ff = feed_forward()
             self._run_full()
-            return
-        self._write_sweep()
-        self._read_sweep()
+        else:
+            self._write_sweep()
+            self.ff = feed_forward()
+            self._read_sweep()
+        del self.residual, self.w, self.ff, self.table  # views of slots that will be refilled
 
     # ---------------------------------------------------------------- write sweep
 
@@ -94,7 +109,7 @@ class ChunkMajorBlock:
         c, w = self.context, self.w
         assert w.linear is not None
         g = c.global_rows
-        y, act = self._modulated(self.residual.load(0, g), 0, w.norm1, 0)
+        y, act = self._modulated(self.residual.load(0, g), 0, w.norm, 0)
         k_raw, v_raw = self._key_value(act, slice(0, g), self.ring.globals)
         self.linear.begin(w.linear, y[c.text], k_raw[c.text], v_raw[c.text])
         self._dense_query(act, slice(0, g), 2 * c.tokens)
@@ -103,7 +118,7 @@ class ChunkMajorBlock:
         for start, target in ((g, 0), (last, c.tokens)):
             rows = slice(start, start + c.tokens)
             _, act = self._modulated(
-                self.residual.load(start, rows.stop), start, w.norm1, 0, keep_y=False
+                self.residual.load(start, rows.stop), start, w.norm, 0, keep_y=False
             )
             self._dense_query(act, rows, target)
         self.dense_total.zero_()
@@ -116,7 +131,7 @@ class ChunkMajorBlock:
     def _write_chunk(self, index: int) -> None:
         c, w, ring = self.context, self.w, self.ring
         rows = c.chunk_rows(index)
-        y, act = self._modulated(self.residual.load(rows.start, rows.stop), rows.start, w.norm1, 0)
+        y, act = self._modulated(self.residual.load(rows.start, rows.stop), rows.start, w.norm, 0)
         place = ring.sequential(index)
         k_raw, v_raw = self._key_value(act, rows, place)
         if self.store is not None:
@@ -152,7 +167,7 @@ class ChunkMajorBlock:
                 self._load_keys(index + 1)
             self._read_chunk(index, dense)
         x = self.residual.load(0, c.global_rows)
-        y, _ = self._modulated(x, 0, self.w.norm1, 0, kind="plain")
+        y, _ = self._modulated(x, 0, self.w.norm, 0, kind="plain")
         logits = self._small(y)[:, : c.heads]
         self._finish(x, 0, dense[2 * c.tokens :], logits, None)
 
@@ -162,7 +177,7 @@ class ChunkMajorBlock:
         place = ring.place(index)
         if self.store is None:
             x = self.residual.load(rows.start, rows.stop)
-            _, act = self._modulated(x, rows.start, self.w.norm1, 0, keep_y=False)
+            _, act = self._modulated(x, rows.start, self.w.norm, 0, keep_y=False)
             self._key_value(act, rows, place)
             return
         kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
@@ -173,7 +188,7 @@ class ChunkMajorBlock:
         assert w.linear is not None
         rows = c.chunk_rows(index)
         x = self.residual.load(rows.start, rows.stop)
-        y, act = self._modulated(x, rows.start, w.norm1, 0)
+        y, act = self._modulated(x, rows.start, w.norm, 0)
         q_raw = self._linear(act, w.q)
         small = self._small(y)
         del y, act
@@ -226,24 +241,24 @@ class ChunkMajorBlock:
         readout: Tensor | None,
     ) -> None:
         """Gates, projections, residual, feed-forward; x: rows from `start`, changed in place."""
-        c, w = self.context, self.w
+        c, w, ff = self.context, self.w, self.ff
         rows = c.rows[start : start + x.shape[0]]
-        act = c.ops.gate_heads(attention, logits, kind=c.kind, group=c.group)
+        act = c.ops.gate_heads(attention, logits, kind=w.out.kind)
         outputs = [self._linear(act, w.out)]
         del act, attention
         if readout is not None:
             assert w.linear is not None
-            act = c.ops.quantise_activation(readout, c.kind, c.group)
+            act = c.ops.quantise_activation(readout, w.linear.out.kind)
             outputs.append(self._linear(act, w.linear.out))
             del act, readout
         c.ops.add_gated(x, self.table, rows, 2, *outputs)
         del outputs
         for first in range(0, x.shape[0], FFN_TILE_ROWS):
             tile = x[first : first + FFN_TILE_ROWS]
-            _, act = self._modulated(tile, start + first, w.norm2, 3, keep_y=False)
-            act = c.ops.swiglu(self._linear(act, w.up), kind=c.kind, group=c.group)
+            _, act = self._modulated(tile, start + first, ff.norm, 3, kind=ff.up.kind, keep_y=False)
+            act = c.ops.swiglu(self._linear(act, ff.up), kind=ff.down.kind)
             tile_rows = rows[first : first + FFN_TILE_ROWS]
-            c.ops.add_gated(tile, self.table, tile_rows, 5, self._linear(act, w.down))
+            c.ops.add_gated(tile, self.table, tile_rows, 5, self._linear(act, ff.down))
         self.residual.save(start, x)
 
     # ---------------------------------------------------------------- full cover
@@ -255,13 +270,13 @@ class ChunkMajorBlock:
         tiles += [c.chunk_rows(index) for index in range(c.chunks)]
         for rows in tiles:
             x = self.residual.load(rows.start, rows.stop)
-            _, act = self._modulated(x, rows.start, w.norm1, 0, keep_y=False)
+            _, act = self._modulated(x, rows.start, w.norm, 0, keep_y=False)
             self._rope(self._linear(act, w.k), w.norm_k, rows, self.full[0][rows])
             self.full[1][rows] = self._linear(act, w.v).view(-1, c.heads, c.head_dim)
         queries = []
         for rows in tiles:  # every query before any update: keys are those of the old x
             x = self.residual.load(rows.start, rows.stop)
-            y, act = self._modulated(x, rows.start, w.norm1, 0)
+            y, act = self._modulated(x, rows.start, w.norm, 0)
             raw = self._linear(act, w.q)
             q = self._rope(raw, w.norm_q, rows, c.empty((x.shape[0], c.heads, c.head_dim)))
             logits = None if w.gate is None else F.linear(y, *(t.to(y.dtype) for t in w.gate))
@@ -290,8 +305,7 @@ class ChunkMajorBlock:
             c.rows[start : start + x.shape[0]],
             column,
             eps=c.config.eps,
-            kind=kind or c.kind,
-            group=c.group,
+            kind=kind or self.w.q.kind,
             keep_y=keep_y,
         )
 

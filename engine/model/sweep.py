@@ -29,8 +29,6 @@ class SweepContext:
     ops: ModuleType
     device: torch.device
     dtype: torch.dtype
-    kind: str
-    group: int | None
     global_rows: int
     text: slice
     frames: int

@@ -29,36 +29,48 @@ class LinearBranchWeights:
 
 
 @dataclass(frozen=True)
-class BlockWeights:
-    """One block. `gate` and `linear` are None where the model has none."""
+class FeedForwardWeights:
+    """The second half of a block."""
+
+    up: Weight  # [2*FF, C], rows [value ; gate]
+    down: Weight  # [C, FF]
+    norm: Tensor  # [C]
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Weight | Tensor]) -> FeedForwardWeights:
+        """From the assembled tensors of a block or of its second half."""
+        return cls(
+            _weight(tensors, "ff.net.0.proj"),
+            _weight(tensors, "ff.net.2"),
+            _plain(tensors, "norm2.weight"),
+        )
+
+
+@dataclass(frozen=True)
+class AttentionWeights:
+    """The first half of a block. `gate` and `linear` are None where the model has none."""
 
     q: Weight
     k: Weight
     v: Weight
     out: Weight
-    up: Weight
-    down: Weight
-    norm1: Tensor
-    norm2: Tensor
+    norm: Tensor
     norm_q: Tensor
     norm_k: Tensor
     gate: tuple[Tensor, Tensor] | None
     linear: LinearBranchWeights | None
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Weight | Tensor]) -> BlockWeights:
-        """From the assembled tensors of a block, `.orig.` present (VDN) or not (dense)."""
+    def from_tensors(cls, tensors: Mapping[str, Weight | Tensor]) -> AttentionWeights:
+        """From the assembled tensors of a block or its first half; a dense model's names lack
+        `.orig.`."""
         base = "attn.orig." if "attn.orig.to_q" in tensors else "attn."
 
         def weight(name: str) -> Weight:
-            value = tensors[name]
-            assert isinstance(value, Weight), name
-            return value
+            return _weight(tensors, name)
 
         def plain(name: str) -> Tensor:
-            value = tensors[name]
-            assert isinstance(value, Tensor), name
-            return value
+            return _plain(tensors, name)
 
         gate = None
         if "attn.softmax_gate.up.weight" in tensors:
@@ -92,10 +104,7 @@ class BlockWeights:
             k=weight(f"{base}to_k"),
             v=weight(f"{base}to_v"),
             out=weight(f"{base}to_out.0"),
-            up=weight("ff.net.0.proj"),
-            down=weight("ff.net.2"),
-            norm1=plain("norm1.weight"),
-            norm2=plain("norm2.weight"),
+            norm=plain("norm1.weight"),
             norm_q=plain(f"{base}norm_q.weight"),
             norm_k=plain(f"{base}norm_k.weight"),
             gate=gate,
@@ -108,3 +117,20 @@ class BlockWeights:
         if self.linear is None:
             return self.gate
         return torch.cat([self.gate[0], self.linear.gate_down]), self.gate[1]
+
+
+def part_of(name: str) -> int:
+    """Which half of a block a tensor belongs to: 0 attention, 1 feed-forward."""
+    return int(name.startswith("ff.") or name == "norm2.weight")
+
+
+def _weight(tensors: Mapping[str, Weight | Tensor], name: str) -> Weight:
+    value = tensors[name]
+    assert isinstance(value, Weight), name
+    return value
+
+
+def _plain(tensors: Mapping[str, Weight | Tensor], name: str) -> Tensor:
+    value = tensors[name]
+    assert isinstance(value, Tensor), name
+    return value

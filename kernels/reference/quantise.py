@@ -151,14 +151,13 @@ def linear(act: Activation, weight: Weight, out_dtype: torch.dtype) -> Tensor:
 
     FP8 accumulates in fp32. Int8 accumulates exactly (in float64 here, which holds every int32
     sum; a device without an integer GEMM gives the same number). Scales and bias apply in fp32.
-    A plain product runs in the weight's dtype.
+    A plain product runs in `out_dtype`.
     """
     if act.kind != weight.kind:
         raise ValueError(f"activation of kind {act.kind} for a weight of kind {weight.kind}")
     if weight.kind == "plain":
-        bias = None if weight.bias is None else weight.bias.to(weight.codes.dtype)
-        product = functional.linear(act.codes.to(weight.codes.dtype), weight.codes, bias)
-        return product.to(out_dtype)
+        bias = None if weight.bias is None else weight.bias.to(out_dtype)
+        return functional.linear(act.codes.to(out_dtype), weight.codes.to(out_dtype), bias)
     assert act.scale is not None and weight.scale is not None
     if weight.kind == "int8-convrot":
         product = (act.codes.to(torch.float64) @ weight.codes.to(torch.float64).T).float()

@@ -52,25 +52,90 @@ def frame_statistics(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @triton.jit
-def _inverse(a, alpha, m, t, divisor, D: tl.constexpr):
+def _sweep(x, N: tl.constexpr):
+    """Inverse of a positive definite [N, N] by the sweep operator, in registers."""
+    i = tl.arange(0, N)
+    for pivot in range(0, N):
+        here = i == pivot
+        row = tl.sum(tl.where(here[:, None], x, 0.0), 0)
+        column = tl.sum(tl.where(here[None, :], x, 0.0), 1)
+        p = tl.sum(tl.where(here, row, 0.0), 0)
+        x = x - column[:, None] * (row / p)[None, :]
+        x = tl.where(here[:, None], (row / p)[None, :], x)
+        x = tl.where(here[None, :], (column / p)[:, None], x)
+        x = tl.where(here[:, None] & here[None, :], -1.0 / p, x)
+    return -x
+
+
+@triton.jit
+def _invert_pair(source, target, LD: tl.constexpr, H: tl.constexpr):
+    """Inverse of a [2H, 2H] corner in memory through its Schur complement."""
+    i = tl.arange(0, H)
+    at = i[:, None] * LD + i[None, :]
+    a = tl.load(source + at)
+    b = tl.load(source + H * LD + at)
+    c = tl.load(source + H * LD + H + at)
+    ai = _sweep(a, H)
+    w = tl.dot(b, ai, input_precision="ieee")
+    si = _sweep(c - tl.dot(w, tl.trans(b), input_precision="ieee"), H)
+    x = tl.dot(si, w, input_precision="ieee")
+    tl.store(target + at, ai + tl.dot(tl.trans(w), x, input_precision="ieee"))
+    tl.store(target + H * LD + at, -x)
+    tl.store(target + H + at, -tl.trans(x))
+    tl.store(target + H * LD + H + at, si)
+
+
+@triton.jit
+def _inverse_small(a, alpha, m, t, divisor, D: tl.constexpr):
     which = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, D)
     at = which * D * D + i[:, None] * D + i[None, :]
     eye = (i[:, None] == i[None, :]).to(tl.float32)
-    x = tl.load(a + at) / divisor + eye
-    for pivot in range(0, D):
-        is_row = i == pivot
-        row = tl.sum(tl.where(is_row[:, None], x, 0.0), 0)
-        column = tl.sum(tl.where(is_row[None, :], x, 0.0), 1)
-        p = tl.sum(tl.where(is_row, row, 0.0), 0)
-        scaled = row / p
-        x = x - column[:, None] * scaled[None, :]
-        x = tl.where(is_row[:, None], scaled[None, :], x)
-        x = tl.where(is_row[None, :], (column / p)[:, None], x)
-        x = tl.where(is_row[:, None] & is_row[None, :], -1.0 / p, x)
-    tl.store(m + at, -x)
-    scale = tl.load(alpha + which * D + i)
-    tl.store(t + at, -x * scale[:, None])
+    inverse = _sweep(tl.load(a + at) / divisor + eye, D)
+    tl.store(m + at, inverse)
+    tl.store(t + at, inverse * tl.load(alpha + which * D + i)[:, None])
+
+
+@triton.jit
+def _inverse(a, alpha, m, t, divisor, D: tl.constexpr):
+    """m = (I + A / divisor)^-1 and t = diag(alpha) m, by halves; m and t are scratch on the way."""
+    which = tl.program_id(0).to(tl.int64)
+    H: tl.constexpr = D // 2
+    a += which * D * D
+    m += which * D * D
+    t += which * D * D
+    alpha += which * D
+    i = tl.arange(0, H)
+    at = i[:, None] * D + i[None, :]
+    eye = (i[:, None] == i[None, :]).to(tl.float32)
+    corner = H * D + H
+    tl.store(m + at, tl.load(a + at) / divisor + eye)
+    lower = tl.load(a + H * D + at) / divisor
+    tl.debug_barrier()
+    _invert_pair(m, t, D, D // 4)
+    tl.debug_barrier()
+    ai = tl.load(t + at)
+    w = tl.dot(lower, ai, input_precision="ieee")
+    schur = tl.load(a + corner + at) / divisor + eye
+    schur -= tl.dot(w, tl.trans(lower), input_precision="ieee")
+    tl.store(m + corner + at, schur)
+    tl.debug_barrier()
+    _invert_pair(m + corner, t + corner, D, D // 4)
+    tl.debug_barrier()
+    si = tl.load(t + corner + at)
+    x = tl.dot(si, w, input_precision="ieee")
+    ai += tl.dot(tl.trans(w), x, input_precision="ieee")
+    top = tl.load(alpha + i)[:, None]
+    low = tl.load(alpha + H + i)[:, None]
+    tl.debug_barrier()
+    tl.store(m + at, ai)
+    tl.store(m + H * D + at, -x)
+    tl.store(m + H + at, -tl.trans(x))
+    tl.store(m + corner + at, si)
+    tl.store(t + at, ai * top)
+    tl.store(t + H * D + at, -x * low)
+    tl.store(t + H + at, -tl.trans(x) * top)
+    tl.store(t + corner + at, si * low)
 
 
 def delta_solve(
@@ -83,9 +148,10 @@ def delta_solve(
         return alpha[..., None] * (eye - a / tokens), b / tokens**0.5
     scaled = rule == "vdn_scaled"
     inverse, transition = torch.empty_like(a), torch.empty_like(a)
-    _inverse[(frames * heads,)](
+    kernel = _inverse if width >= 64 else _inverse_small  # a product needs 16 rows: quarters of 64
+    kernel[(frames * heads,)](
         a, alpha.contiguous(), inverse, transition, float(tokens) if scaled else 1.0,
-        D=width, num_warps=8 if width >= 128 else 4,
+        D=width, num_warps=4,
     )  # fmt: skip
     flat = (frames * heads, width, width)
     injection = torch.bmm(b.view(flat), inverse.view(flat)).view_as(b)

@@ -40,9 +40,6 @@ def linear(act: Activation, weight: Weight, out_dtype: torch.dtype) -> Tensor:
     """As kernels.reference.quantise.linear, on the tensor cores where the shapes allow it."""
     codes = act.codes
     if not _scaled_product_takes(act, weight):
-        if act.kind == "plain":
-            bias = None if weight.bias is None else weight.bias.to(codes.dtype)
-            return torch.nn.functional.linear(codes, weight.codes.to(codes.dtype), bias)
         return reference.linear(act, weight, out_dtype)
     out = torch._scaled_mm(
         codes,

@@ -141,8 +141,9 @@ def test_frame_statistics(frames, heads, tokens, width):
 
 
 @pytest.mark.parametrize("rule", ["vdn_solve", "vdn_scaled", "sana_scaled"])
-def test_delta_solve(rule):
-    frames, heads, width, tokens = 2, 2, 16, 50
+@pytest.mark.parametrize(("frames", "heads", "width"), [(2, 2, 16), (1, 2, 64)])
+def test_delta_solve(rule, frames, heads, width):
+    tokens = 70
     k = draw(frames, heads, tokens, width, dtype=torch.float32)
     k = k / k.norm(dim=-1, keepdim=True)
     a, b = k.transpose(-1, -2) @ k, draw(frames, heads, width, width, dtype=torch.float32)

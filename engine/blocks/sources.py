@@ -1,0 +1,127 @@
+"""Where a block comes from: a range of a file, or tensors that somebody makes on demand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, wait
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ..errors import CheckpointError
+from ..units import MIB, round_up
+from .layout import Piece
+
+PAGE_BYTES = 4096
+READ_BYTES = 8 * MIB  # one request; several are in flight
+
+
+class BlockSource(Protocol):
+    """One block's bytes."""
+
+    buffer_bytes: int  # size of the host buffer `read` fills
+    pieces: Mapping[str, Piece]  # offsets are into that buffer
+
+    def read(self, buffer: Tensor, readers: Executor) -> int:
+        """Fill `buffer` (uint8, page aligned). Returns the bytes read from disk."""
+
+
+class FileSource:
+    """A whole safetensors file, read past the page cache where the file system allows it.
+
+    pieces: tensor offsets in the file. identity: (size, mtime_ns, inode) seen when the header was
+    read; a file that changed since is a CheckpointError, never a different picture.
+    """
+
+    def __init__(self, path: Path, pieces: Mapping[str, Piece], identity: tuple[int, int, int]):
+        self.path, self.pieces, self.identity = path, pieces, identity
+        self.buffer_bytes = round_up(identity[0], PAGE_BYTES)
+
+    def read(self, buffer: Tensor, readers: Executor) -> int:
+        """See BlockSource. Raises CheckpointError for a changed, vanished or short file."""
+        size = self.identity[0]
+        try:
+            descriptor, direct = _open(self.path)
+        except OSError as failed:
+            raise CheckpointError(f"cannot open: {failed.strerror}", file=self.path) from failed
+        try:
+            status = os.fstat(descriptor)
+            found = (status.st_size, status.st_mtime_ns, status.st_ino)
+            if found != self.identity:
+                raise CheckpointError(
+                    "the file changed while the model was in use",
+                    file=self.path,
+                    expected=f"{self.identity[0]} bytes, unchanged",
+                    found=f"{found[0]} bytes",
+                    remedy="Start the run again.",
+                )
+            view = memoryview(buffer.numpy())
+            jobs = [
+                readers.submit(_read_piece, descriptor, view, start, size, direct)
+                for start in range(0, size, READ_BYTES)
+            ]
+            wait(jobs)
+            got = sum(job.result() for job in jobs)
+        except OSError as failed:
+            raise CheckpointError(f"read failed: {failed.strerror}", file=self.path) from failed
+        finally:
+            os.close(descriptor)
+        if got != size:
+            raise CheckpointError("short read", file=self.path, expected=size, found=got)
+        return size
+
+
+class TensorSource:
+    """Tensors that `make` gives, packed into the host buffer; for layouts that must be converted.
+
+    template: the same names, dtypes and shapes `make` will give.
+    """
+
+    def __init__(self, template: Mapping[str, Tensor], make: Callable[[], Mapping[str, Tensor]]):
+        self.make = make
+        pieces, cursor = {}, 0
+        for name, tensor in template.items():
+            count = tensor.numel() * tensor.element_size()
+            pieces[name] = Piece(tensor.dtype, tuple(tensor.shape), cursor, count)
+            cursor = round_up(cursor + count, 256)
+        self.pieces: Mapping[str, Piece] = pieces
+        self.buffer_bytes = round_up(max(cursor, 1), PAGE_BYTES)
+
+    def read(self, buffer: Tensor, readers: Executor) -> int:
+        """See BlockSource."""
+        for name, tensor in self.make().items():
+            piece = self.pieces[name]
+            flat = tensor.contiguous().view(-1).view(torch.uint8)
+            buffer[piece.start_byte : piece.start_byte + piece.nbytes].copy_(flat)
+        return 0
+
+
+def _open(path: Path) -> tuple[int, bool]:
+    """A descriptor and whether reads bypass the page cache."""
+    direct = getattr(os, "O_DIRECT", 0)
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+    if direct:
+        try:
+            return os.open(path, flags | direct), True
+        except OSError as refused:
+            if refused.errno not in (22, 95):  # EINVAL, EOPNOTSUPP: this file system cannot
+                raise
+    return os.open(path, flags), False
+
+
+def _read_piece(descriptor: int, view: memoryview, start: int, size: int, direct: bool) -> int:
+    """One piece into its place; the last one of a direct read asks for whole pages."""
+    stop = min(start + READ_BYTES, size)
+    target = round_up(stop, PAGE_BYTES) if direct else stop
+    done = start
+    while done < stop:
+        got = os.preadv(descriptor, [view[done:target]], done)
+        if got <= 0:
+            break
+        done += got
+    if not direct and hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, start, stop - start, os.POSIX_FADV_DONTNEED)
+    return min(done, stop) - start

@@ -1,0 +1,280 @@
+"""The whole transformer, chunk-major, every block streamed through device slots.
+
+    x = packed input;  for each block as it arrives: x = block(x);  velocities = head(x)
+
+A pass is bound to one packed sequence; a step is one call. The placement says where blocks, keys
+and x wait; this file obeys it and decides nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...kernels.registry import Choice
+from ...kernels.weights import Weight
+from ..blocks import BlockStream
+from ..blocks.memory import HostBuffer
+from ..errors import Cancelled
+from ..planner.types import Placement
+from .adaln import StepTables
+from .block import ChunkMajorBlock
+from .config import ModelConfig
+from .head import normalise_rows, output_table
+from .layout import PackedLayout, RowTimes
+from .modulation import time_embedding
+from .refiner import refine_text
+from .residual import DeviceResidual, HostResidual, Residual
+from .rope import rotary_tables
+from .sweep import SweepContext
+from .weights import AttentionWeights, FeedForwardWeights
+
+Assemble = Callable[[Mapping[str, Tensor]], dict[str, Weight | Tensor]]
+
+
+@dataclass
+class StepTelemetry:
+    """What one step took. Seconds and bytes."""
+
+    seconds: float
+    link_bytes: int
+    disk_bytes: int
+    stall_seconds: dict[str, float]
+    vram_peak_bytes: int | None = None
+
+
+class RootLayers:
+    """The root's layers for refiner and head: quantised ones through the fast linear."""
+
+    def __init__(
+        self, root: Mapping[str, Weight | Tensor], choice: Choice, dtype: torch.dtype
+    ) -> None:
+        self.root, self.ops, self.dtype = root, choice.ops, dtype
+
+    def linear(self, name: str, x: Tensor) -> Tensor:
+        """Plain weights compute in their own dtype or the engine's, whichever is wider; quantised
+        ones give the engine's."""
+        weight = self.root[name]
+        assert isinstance(weight, Weight), name
+        if weight.kind == "plain":
+            wide = torch.promote_types(weight.codes.dtype, self.dtype)
+            bias = None if weight.bias is None else weight.bias.to(wide)
+            return F.linear(x.to(wide), weight.codes.to(wide), bias)
+        flat = x.reshape(-1, x.shape[-1]).to(self.dtype)
+        act = self.ops.quantise_activation(flat, weight.kind)
+        return self.ops.linear(act, weight, self.dtype).unflatten(0, x.shape[:-1])
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor that is not a linear layer's weight."""
+        value = self.root[name]
+        assert isinstance(value, Tensor), name
+        return value
+
+
+def root_on(
+    root: Mapping[str, Weight | Tensor], device: torch.device
+) -> dict[str, Weight | Tensor]:
+    """A copy of some of the root's tensors on a device."""
+
+    def move(tensor: Tensor | None) -> Tensor | None:
+        return None if tensor is None else tensor.to(device)
+
+    moved: dict[str, Weight | Tensor] = {}
+    for name, value in root.items():
+        if isinstance(value, Tensor):
+            moved[name] = value.to(device)
+        else:
+            moved[name] = Weight(
+                value.kind, value.codes.to(device), move(value.scale), move(value.bias)
+            )
+    return moved
+
+
+def is_text_only(name: str) -> bool:
+    """Root tensors that only the text refiner reads: they leave the device after one use."""
+    return name.startswith(("context_embedder", "token_refiner"))
+
+
+@dataclass
+class BoundPass:
+    """One pass over one packed sequence. `velocity` is one evaluation; `close` frees its buffers.
+
+    text_embeds: [N_t, C] refined rows. conditions: [K, video_row] float32 condition rows.
+    """
+
+    config: ModelConfig
+    choice: Choice
+    stream: BlockStream
+    assemble: Assemble
+    layers: RootLayers
+    root: Mapping[str, Weight | Tensor]
+    tables: StepTables
+    layout: PackedLayout
+    text_embeds: Tensor
+    conditions: Tensor
+    placement: Placement
+    device: torch.device
+    dtype: torch.dtype
+    is_cancelled: Callable[[], bool] = lambda: False
+    telemetry: list[StepTelemetry] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        layout = self.layout = self.layout.to(self.device)
+        cos, sin = rotary_tables(
+            layout.position_ids, self.config.rope_freqs, self.config.rope_theta
+        )
+        half = self.config.rotary_dim // 2
+        self.context = SweepContext(
+            config=self.config,
+            ops=self.choice.ops,
+            device=self.device,
+            dtype=self.dtype,
+            global_rows=layout.global_rows,
+            text=layout.text,
+            frames=layout.frames,
+            grid=(layout.grid_height, layout.grid_width),
+            rows=torch.zeros(layout.rows, dtype=torch.int32, device=self.device),
+            cos=cos[:, :half].contiguous(),
+            sin=sin[:, :half].contiguous(),
+        )
+        self._host: list[HostBuffer] = []
+        c = self.context
+        store = None
+        if self.placement.keys == "host" and not c.full_cover:
+            shape = (c.frames * c.tokens, c.heads, c.head_dim)
+            store = (self._host_tensor(shape), self._host_tensor(shape))
+        self.residual: Residual
+        if self.placement.residual == "host":
+            self.residual = HostResidual(
+                self._host_tensor((c.total_rows, self.config.hidden)), self.device
+            )
+        else:
+            self.residual = DeviceResidual(c.empty((c.total_rows, self.config.hidden)))
+        self.block = ChunkMajorBlock(c, self.placement.keys, store)
+
+    def velocity(self, video: Tensor, audio: Tensor, times: RowTimes) -> tuple[Tensor, Tensor]:
+        """Velocities of the target rows, float32 on the CPU.
+
+        video: [F*S, video_row], audio: [2A, audio_channels], float32 rows of the targets. Raises
+        Cancelled at a block border.
+        """
+        begin = time.perf_counter()
+        before = (self._link_bytes(), self.stream.store.disk_bytes)
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        self.context.rows.copy_(times.table_rows)
+        distinct = [float(t) for t in times.distinct]
+        tables = self.tables.at(distinct, self.device, self.dtype)
+        self._fill(video.to(self.device), audio.to(self.device))
+        for index in range(self.config.layers):
+            if self.is_cancelled():
+                raise Cancelled(f"block {index} of {self.config.layers}")
+            self._run_block(index, tables[index])
+        result = self._head(times, self.tables.own_times(distinct))
+        self._record(begin, before)
+        return result
+
+    def close(self) -> None:
+        """Free the pass's buffers. Safe to call twice."""
+        self.block = self.residual = None  # type: ignore[assignment]
+        for buffer in self._host:
+            buffer.close()
+        self._host = []
+
+    def _run_block(self, index: int, table: Tensor) -> None:
+        with self.stream.block(index) as handle:
+            tensors = self.assemble(handle.part(0))
+            halves = len(self.stream.parts[index]) > 1
+
+            def feed_forward() -> FeedForwardWeights:
+                return FeedForwardWeights.from_tensors(
+                    self.assemble(handle.part(1)) if halves else tensors
+                )
+
+            attention = AttentionWeights.from_tensors(tensors)
+            self.block.run(self.residual, attention, feed_forward, table)
+
+    def _fill(self, video: Tensor, audio: Tensor) -> None:
+        """The packed input (sheet a.9), text first, then conditions, audio, video by chunks."""
+        c, layout = self.context, self.layout
+        x = self.residual.load(0, c.global_rows)
+        x.zero_()
+        x[layout.text] = self.text_embeds
+        if self.conditions.shape[0]:
+            rows = layout.video_indices[: layout.condition_video_rows]
+            x[rows] = self.layers.linear("proj_in", self.conditions).to(self.dtype)
+        x[layout.audio] = self.layers.linear("audio_proj_in", audio).to(self.dtype)
+        self.residual.save(0, x)
+        for index in range(c.chunks):
+            rows = c.chunk_rows(index)
+            x = self.residual.load(rows.start, rows.stop)
+            part = video[rows.start - c.global_rows : rows.stop - c.global_rows]
+            x.copy_(self.layers.linear("proj_in", part))
+            self.residual.save(rows.start, x)
+
+    def _head(self, times: RowTimes, own_times: list[float]) -> tuple[Tensor, Tensor]:
+        c, layout = self.context, self.layout
+        indices = times.timestep_indices.to(self.device)
+        weights = {k: v for k, v in self.root.items() if isinstance(v, Tensor)}
+        weights |= {f"{k}.weight": v.codes for k, v in self.root.items() if isinstance(v, Weight)}
+        moments = torch.tensor(own_times, dtype=torch.float32, device=self.device)
+        temb = time_embedding(weights, moments, self.config.freq_dim)
+        table = output_table(self.layers, temb)
+
+        def project(name: str, start: int, stop: int) -> Tensor:
+            rows = self.residual.load(start, stop)
+            y = normalise_rows(self.layers, rows, table, indices[start:stop], self.config.eps)
+            return self.layers.linear(name, y).float()
+
+        audio = project("audio_proj_out", layout.audio.start, layout.audio.stop)
+        video = [
+            project("proj_out", rows.start, rows.stop)
+            for rows in (c.chunk_rows(index) for index in range(c.chunks))
+        ]
+        return torch.cat(video).cpu(), audio.cpu()
+
+    def _host_tensor(self, shape: tuple[int, ...]) -> Tensor:
+        count = torch.Size(shape).numel() * torch.empty(0, dtype=self.dtype).element_size()
+        buffer = HostBuffer(count, pin=self.device.type == "cuda")
+        self._host.append(buffer)
+        return buffer.tensor.view(self.dtype).view(shape)
+
+    def _link_bytes(self) -> int:
+        extra = self.residual.link_bytes if isinstance(self.residual, HostResidual) else 0
+        return self.stream.link_bytes + self.block.link_bytes + extra
+
+    def _record(self, begin: float, before: tuple[int, int]) -> None:
+        peak = None
+        if self.device.type == "cuda":
+            peak = torch.cuda.max_memory_reserved(self.device)
+        self.telemetry.append(
+            StepTelemetry(
+                time.perf_counter() - begin,
+                self._link_bytes() - before[0],
+                self.stream.store.disk_bytes - before[1],
+                self.stream.stalls(),
+                peak,
+            )
+        )
+
+
+def refined_text(
+    root: Mapping[str, Weight | Tensor],
+    text: Tensor,
+    config: ModelConfig,
+    choice: Choice,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> Tensor:
+    """Text encoder rows [N_t, text_dim] through embedder and refiner: [N_t, C] on the device.
+
+    The refiner's weights are on the device only inside this call.
+    """
+    used = root_on({name: value for name, value in root.items() if is_text_only(name)}, device)
+    layers = RootLayers(used, choice, dtype)
+    return refine_text(layers, text.to(device=device, dtype=dtype), config).to(dtype)

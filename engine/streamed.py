@@ -1,0 +1,197 @@
+"""A checkpoint opened for streaming: sources, store, stream, root; bound to a sequence by pass.
+
+This is the Denoiser the engine runs; engine.denoiser.PlainDenoiser is its oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from ..kernels.registry import choose_ops
+from .blocks import BlockSource, BlockStore, BlockStream, FileSource, TensorSource
+from .blocks.layout import Piece
+from .blocks.memory import device_for
+from .checkpoint.assemble import assemble_present
+from .checkpoint.header import TensorFile
+from .checkpoint.index import Checkpoint
+from .denoiser import row_times
+from .errors import CheckpointError
+from .lora.adapted import is_online
+from .lora.online import attach_branches, online_choice
+from .model.adaln import StepTables
+from .model.layout import PackedLayout
+from .model.streamed import BoundPass, RootLayers, is_text_only, refined_text, root_on
+from .model.weights import part_of
+from .planner.types import Placement
+from .sampling.schedules import StepTimes
+from .sampling.solver import ModelFunction
+
+STAGING_BUFFERS = 3
+
+
+def spread(count: int, total: int) -> list[int]:
+    """`count` of `total` positions, as evenly spread as integers allow."""
+    return [(2 * index + 1) * total // (2 * count) for index in range(count)]
+
+
+def choose_places(placement: Placement, blocks: int) -> tuple[list[int], list[int]]:
+    """Which blocks are resident and which pinned; the rest is read from disk in every pass.
+
+    Both kinds are spread evenly, so that between two disk reads there is work to hide them behind.
+    """
+    disk = set(spread(placement.disk_blocks, blocks)) if placement.disk_blocks else set()
+    host = [index for index in range(blocks) if index not in disk]
+    resident = (
+        {host[i] for i in spread(placement.resident_blocks, len(host))}
+        if (placement.resident_blocks)
+        else set()
+    )
+    return sorted(resident), [index for index in host if index not in resident]
+
+
+def file_source(file: TensorFile) -> FileSource:
+    """A block file as the store reads it."""
+    pieces = {
+        name: Piece(span.torch_dtype, tuple(span.shape), span.start_byte, span.nbytes)
+        for name, span in file.tensors.items()
+    }
+    identity = (file.identity.size_bytes, file.identity.mtime_ns, file.identity.inode)
+    return FileSource(file.path, pieces, identity)
+
+
+def block_sources(checkpoint: Checkpoint) -> list[BlockSource]:
+    """Sources of every block: files where a file is a block, else tensors made on demand."""
+    if checkpoint.block_files:
+        return [file_source(file) for file in checkpoint.block_files]
+
+    def make(index: int) -> Mapping[str, Tensor]:
+        tensors = checkpoint.block_tensors(index)
+        return {k: v for k, v in tensors.items() if not k.startswith("adaln_proj")}
+
+    template = make(0)
+    return [
+        TensorSource(template, partial(make, index)) for index in range(checkpoint.config.layers)
+    ]
+
+
+class StreamedDenoiser:
+    """See engine.denoiser.Denoiser. One placement; a pass with another opens another."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        times: tuple[tuple[float, ...], ...],
+        placement: Placement,
+        device: torch.device,
+        *,
+        dtype: torch.dtype | None = None,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """times: the distinct times of every step of the pass. Raises CheckpointError when the
+        checkpoint has neither tables nor projections for them."""
+        config = checkpoint.config
+        total = placement.resident_blocks + placement.pinned_blocks + placement.disk_blocks
+        if total != config.layers:
+            raise CheckpointError(
+                "the placement is for another model",
+                expected=f"{config.layers} blocks",
+                found=total,
+            )
+        tables = checkpoint.tables_for(times)
+        if tables is None:
+            raise CheckpointError(
+                "no AdaLN tables for this schedule and no projections to compute them from",
+                file=checkpoint.path,
+                remedy="Fetch the tables of this schedule, or choose a quality that has them.",
+            )
+        self.checkpoint, self.config, self.placement = checkpoint, config, placement
+        self.device, self.is_cancelled = device, is_cancelled
+        self.dtype = dtype or (torch.bfloat16 if device.type == "cuda" else torch.float32)
+        self.choice = choose_ops(device, head_dim=config.head_dim, kind=checkpoint.weight_format)
+        if is_online(checkpoint):
+            self.choice = online_choice(self.choice)
+        self._passes: list[BoundPass] = []
+        self._tables = StepTables(tables, config.layers)
+        self._root = checkpoint.load_root()
+        self._head = root_on({k: v for k, v in self._root.items() if not is_text_only(k)}, device)
+        self._resources = ExitStack()
+        calls = device_for(device)
+        resident, pinned = choose_places(placement, config.layers)
+        store = self._resources.enter_context(
+            BlockStore(
+                block_sources(checkpoint),
+                pinned=pinned,
+                first=resident,
+                staging=STAGING_BUFFERS,
+                pin=device.type == "cuda",
+                device=calls,
+            )
+        )
+        self.stream = self._resources.enter_context(
+            BlockStream(
+                store,
+                calls,
+                resident=resident,
+                slots=placement.transfer_slots,
+                part_of=part_of if placement.half_slots else None,
+            )
+        )
+
+    def bind(self, layout: PackedLayout, text: Tensor, condition_rows: Tensor) -> ModelFunction:
+        """See Denoiser.bind. Binding again frees the buffers of the pass before."""
+        for bound in self._passes:
+            bound.close()
+        with torch.inference_mode():
+            embeds = refined_text(
+                self._root, text, self.config, self.choice, self.device, self.dtype
+            )
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()  # the refiner's weights leave before the pass allocates
+            bound = BoundPass(
+                config=self.config,
+                choice=self.choice,
+                stream=self.stream,
+                assemble=self._assemble,
+                layers=RootLayers(self._head, self.choice, self.dtype),
+                root=self._head,
+                tables=self._tables,
+                layout=layout,
+                text_embeds=embeds,
+                conditions=condition_rows.to(self.device),
+                placement=self.placement,
+                device=self.device,
+                dtype=self.dtype,
+                is_cancelled=self.is_cancelled,
+            )
+        self._passes = [bound]
+
+        def velocity(video: Tensor, audio: Tensor, times: StepTimes) -> tuple[Tensor, Tensor]:
+            with torch.inference_mode():
+                return bound.velocity(video, audio, row_times(layout, times))
+
+        return velocity
+
+    @property
+    def telemetry(self) -> list:
+        """Step by step figures of the pass bound last."""
+        return self._passes[-1].telemetry if self._passes else []
+
+    @property
+    def notices(self) -> list[str]:
+        """What the user should know about the way blocks are held."""
+        return self.stream.store.notices
+
+    def close(self) -> None:
+        """Give back weights and buffers. Safe to call twice."""
+        for bound in self._passes:
+            bound.close()
+        self._resources.close()
+
+    def _assemble(self, tensors: Mapping[str, Tensor]):
+        found = assemble_present(tensors, self.checkpoint.weight_format, self.config)
+        return attach_branches(found)
