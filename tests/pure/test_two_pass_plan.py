@@ -9,6 +9,7 @@ import pytest
 
 from lowpeak.engine.errors import RequestError
 from lowpeak.engine.geometry import Geometry, snap_frames
+from lowpeak.engine.planner.passes import sampling_passes
 from lowpeak.engine.request import QUALITIES, Request
 from lowpeak.engine.sampling.canvas import lift_scale, plan_two_pass_canvas
 from lowpeak.engine.sampling.quality import LEVELS, plan_request, plan_sampling
@@ -105,6 +106,21 @@ def test_the_lift_covers_every_target_and_the_crop_is_on_the_latent_grid(
         assert 0 <= lift - target <= 32
         assert (lift - target) // 2 % 16 == 0
     assert canvas.scale >= 1.0
+
+
+@pytest.mark.parametrize("width", range(256, 2080, 96))
+@pytest.mark.parametrize("height", range(256, 2080, 224))
+def test_the_planner_prices_the_passes_that_are_sampled(width: int, height: int) -> None:
+    if max(width / height, height / width) > 4:
+        return
+    by_hand = {"two_pass": True, "refine_steps": 2}
+    for quality, options in (("light", {}), ("max", {}), ("high", by_hand)):
+        request = Request(Geometry(width, height, 39), quality=quality, **options)
+        priced = [(item.phase, item.geometry, item.steps) for item in sampling_passes(request)]
+        sampled = [
+            (item.phase, item.geometry, item.evaluations) for item in plan_request(request).passes
+        ]
+        assert priced == sampled
 
 
 def test_scale_is_the_mean_when_the_axes_differ() -> None:
