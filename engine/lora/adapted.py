@@ -58,6 +58,12 @@ def with_loras(
     )
 
 
+def is_online(checkpoint: Checkpoint) -> bool:
+    """Whether low-rank factors travel with the blocks of `checkpoint`."""
+    held = checkpoint.metadata.get("lora")
+    return isinstance(held, dict) and held.get("mode") == "online"
+
+
 class LoraReader:
     """Reads a checkpoint's tensors with adapters in them (checkpoint.index.Reader)."""
 
@@ -88,8 +94,19 @@ class LoraReader:
         merges |= {name: d for name, d in adaln.items() if name in raw}
         merged = merge_raw(raw, merges, self.weight_format, self.device)
         if self.online:
-            merged |= pack_branches(self.loras.branches(block, self.dtype))
+            merged |= pack_branches(self._uniform_branches(block))
         return merged
+
+    def _uniform_branches(self, block: int) -> dict[str, Branch]:
+        """The branches of a block, filled up with zero ranks to the widest of any block.
+
+        Slots and sources are made once for all blocks, so every block must carry equal shapes.
+        """
+        found = self.loras.branches(block, self.dtype)
+        for module, (rows, columns, rank) in self.loras.online_sizes().items():
+            branch = found.get(module)
+            found[module] = pad_branch(branch, rows, columns, rank, self.dtype)
+        return {module: found[module] for module in sorted(found)}
 
     def projection(self, block: int) -> tuple[Tensor, Tensor]:
         """Weight and bias of a block's AdaLN projection, changed."""
@@ -159,6 +176,18 @@ def pack_branches(branches: Mapping[str, Branch]) -> dict[str, Tensor]:
         parts = (branch.down.contiguous(), branch.up.contiguous(), branch.scale)
         packed |= {f"{module}.{p}": t for p, t in zip(_PARTS, parts, strict=True)}
     return packed
+
+
+def pad_branch(
+    branch: Branch | None, rows: int, columns: int, rank: int, dtype: torch.dtype
+) -> Branch:
+    """A branch of exactly `rank`, with zeros where it has less: they add exact zeros."""
+    down, up = torch.zeros(rank, columns, dtype=dtype), torch.zeros(rows, rank, dtype=dtype)
+    scale = torch.zeros(rank)
+    if branch is not None:
+        held = len(branch.scale)
+        down[:held], up[:, :held], scale[:held] = branch.down, branch.up, branch.scale
+    return Branch(down, up, scale)
 
 
 def unpack_branches(tensors: Mapping[str, object]) -> dict[str, Branch]:

@@ -76,6 +76,25 @@ class LoraSet:
                 found[name.removesuffix(".weight")] = join(joined, dtype)
         return found
 
+    def online_sizes(self) -> dict[str, tuple[int, int, int]]:
+        """(out, in, largest rank in any block) of every block linear that some branch reaches."""
+        sizes: dict[str, tuple[int, int, int]] = {}
+        for name, items in self.differences.items():
+            rank = sum(item.rank for item in items if can_run_online(item))
+            if block_index(name) is None or not rank:
+                continue
+            module = name.split(".", 2)[2].removesuffix(".weight")
+            rows, columns = items[0].part.size
+            sizes[module] = (rows, columns, max(rank, sizes.get(module, (0, 0, 0))[2]))
+        return sizes
+
+    def slot_bytes(self, *, element_bytes: int = 2) -> int:
+        """Bytes that online factors add to every block of the stack, whichever block it is."""
+        return sum(
+            rank * ((rows + columns) * element_bytes + 4)
+            for rows, columns, rank in self.online_sizes().values()
+        )
+
     def branch_bytes(self, index: int | None, *, element_bytes: int = 2) -> int:
         """Bytes of `branches(index)` from shapes alone, for the planner."""
         total = 0
