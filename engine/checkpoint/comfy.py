@@ -112,8 +112,18 @@ def is_comfy(file: TensorFile) -> bool:
 
 def find_comfy(folder: Path) -> Path | None:
     """The one single file of this model in or below a folder (two levels), by header."""
-    paths = [path for glob in ("*", "*/*") for path in folder.glob(f"{glob}.safetensors")]
-    found = [path for path in sorted(paths) if is_comfy(read_header(path))]
+    found: list[Path] = []
+    damage: CheckpointError | None = None
+    for path in sorted(
+        path for glob in ("*", "*/*") for path in folder.glob(f"{glob}.safetensors")
+    ):
+        try:
+            if is_comfy(read_header(path)):
+                found.append(path)
+        except CheckpointError as broken:
+            damage = damage or broken
+    if damage is not None and not found:
+        raise damage  # it may be the one that was meant
     if len(found) > 1:
         raise CheckpointError(
             "several transformers in one folder",

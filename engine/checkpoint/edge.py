@@ -44,7 +44,7 @@ CACHES = {
     "fp8-rowwise": "rowwise/cache",
     "int8-convrot": "int8-convrot/cache",
 }
-_SEARCH_DEPTH = 3
+_SEARCH_DEPTH = 4  # models/<name>/<repository>/rowwise/cache
 
 
 @dataclass(frozen=True)
