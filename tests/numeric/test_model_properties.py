@@ -115,13 +115,13 @@ def test_a_step_solves_its_ridge_problem() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("bridge", ["alpha", "none"])
-@pytest.mark.parametrize(("frames", "anchors"), [(12, "both"), (17, "both"), (14, "none")])
-def test_states_equal_a_brute_force_over_frames_outside_the_window(
-    rule, bridge, frames, anchors
-) -> None:
+@pytest.mark.parametrize(
+    "windows", [Windows(17), Windows(14, anchors="none"), Windows(11, chunk=0, radius=3)]
+)
+def test_states_equal_a_brute_force_over_frames_outside_the_window(rule, bridge, windows) -> None:
     """i.2: each frame scans, from nothing, only what its window does not show it."""
-    windows = Windows(frames, anchors=anchors)
-    first = int(anchors == "both")
+    frames = windows.frames
+    first = int(windows.anchors == "both")
     inner = list(range(first, frames - first))
     count, tokens = len(inner), 6
     k = delta.feature(random(count, tokens, 2, 8), unit=True)
