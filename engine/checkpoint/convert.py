@@ -119,7 +119,8 @@ def convert(
 
     tables: schedules to prepare, `schedules_for()` by default. projections: keep the AdaLN
     projections too (26 GB), for other schedules and for LoRAs that change AdaLN. device: where to
-    quantise ('cuda' is faster; the codes are the same). Raises CheckpointError for a source whose
+    quantise ("cuda" is faster; an int8 code may differ by one there, where a sum rounds in another
+    order). Raises CheckpointError for a source whose
     weights cannot be converted, DoesNotFit when the disk is too small, RequestError for options.
     """
     if format not in EDGE_FORMATS:

@@ -19,9 +19,9 @@ from lowpeak.engine.checkpoint.toy import (
     FORMATS,
     SIZES,
     ToyModel,
-    write_comfy,
     write_toy_checkpoint,
 )
+from lowpeak.engine.checkpoint.toy_layouts import write_comfy
 from lowpeak.engine.checkpoint.writer import EdgeRecipe, write_edge
 from lowpeak.engine.model.config import ModelConfig
 from lowpeak.engine.model.layout import build_layout
