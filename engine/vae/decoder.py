@@ -56,8 +56,8 @@ def decode_video(
     device = root["proj_in.weight"].device
     tables = rope_tables(layout.tile_shape, config, device)
     parts: list[Tensor] = []
-    emit = parts.append if on_frames is None else _pixel_sink(on_frames)
-    held: Tensor | None = None
+    emit = _RawOutput(parts) if on_frames is None else _PixelOutput(on_frames)
+    held: list[Tensor] = []
     for first in range(0, layout.clips, clips_per_group):
         group = range(first, min(first + clips_per_group, layout.clips))
         streams = [
@@ -78,8 +78,9 @@ def decode_video(
         for stream in streams:
             held = _finish_clip(stream, held, root, layout, compute_dtype, emit)
         del streams
-    assert held is not None
-    emit(held)
+    for frame in held:
+        emit.add(frame)
+    emit.flush()
     return torch.cat(parts, dim=1).unsqueeze(0) if on_frames is None else None
 
 
@@ -136,37 +137,68 @@ class _Layout:
         )
 
 
+class _RawOutput:
+    """Keeps frames as they are: the form of the golden files."""
+
+    def __init__(self, parts: list[Tensor]) -> None:
+        self._parts = parts
+
+    def add(self, frame: Tensor) -> None:
+        """frame: [3, H, W] float32."""
+        self._parts.append(frame[:, None].clone())
+
+    def flush(self) -> None:
+        """End of a clip."""
+
+
+class _PixelOutput:
+    """Turns frames into bytes one at a time, and hands them over a clip at a time."""
+
+    def __init__(self, on_frames: Callable[[Tensor], None]) -> None:
+        self._on_frames = on_frames
+        self._frames: list[Tensor] = []
+
+    def add(self, frame: Tensor) -> None:
+        """frame: [3, H, W] float32."""
+        self._frames.append(pixels_to_uint8(frame[:, None])[0])
+
+    def flush(self) -> None:
+        """End of a clip."""
+        if self._frames:
+            self._on_frames(torch.stack(self._frames))
+        self._frames.clear()
+
+
 def _finish_clip(
     stream: Tensor,
-    held: Tensor | None,
+    held: list[Tensor],
     root: Mapping[str, Tensor],
     layout: _Layout,
     compute_dtype: torch.dtype,
-    emit: Callable[[Tensor], None],
-) -> Tensor:
-    """Pixels of one clip: emits its frames [3, n, H, W] and returns those to fade into the next.
+    emit: _RawOutput | _PixelOutput,
+) -> list[Tensor]:
+    """Emit the frames of one clip; returns the frames [3, H, W] to fade into the next clip.
 
     One latent frame at a time, so that no more than four full frames exist in tiles.
     """
     rule = layout.config.clip_rule
-    shape = (layout.config.pixel_channels, layout.tall.length, layout.wide.length)
-    shown = stream.new_empty(shape[0], rule.clip_frames, *shape[1:])
-    kept = stream.new_empty(shape[0], rule.fade_frames, *shape[1:])
-    per_latent = rule.frames_per_latent
     decoded: Tensor | None = None
-    loaded = -1
+    loaded, kept = -1, []
     for item in rule.decoded_frames():
-        latent, offset = divmod(item.frame, per_latent)
+        latent, offset = divmod(item.frame, rule.frames_per_latent)
         if latent != loaded:
             decoded = _latent_frame(stream, latent, root, layout, compute_dtype)
             loaded = latent
         assert decoded is not None
         frame = decoded[:, offset]
-        if not item.held and held is not None and item.position < rule.fade_frames:
+        if item.held:
+            kept.append(frame.clone())
+            continue
+        if held and item.position < rule.fade_frames:
             share = item.position / rule.fade_frames
-            frame = held[:, item.position] * (1 - share) + frame * share
-        (kept if item.held else shown)[:, item.position] = frame
-    emit(shown)
+            frame = held[item.position] * (1 - share) + frame * share
+        emit.add(frame)
+    emit.flush()
     return kept
 
 
@@ -195,10 +227,6 @@ def _latent_frame(
         -1, config.pixel_channels, frames, high * step, broad * step
     )
     return stitch_tiles(y, layout.tall, layout.wide)
-
-
-def _pixel_sink(on_frames: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
-    return lambda frames: on_frames(pixels_to_uint8(frames))
 
 
 def _pair(value: int | tuple[int, int]) -> tuple[int, int]:

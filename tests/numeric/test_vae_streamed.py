@@ -1,0 +1,59 @@
+"""Streaming the decoder's blocks changes no bit, wherever they wait."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from lowpeak.engine.errors import Cancelled
+from lowpeak.engine.vae.decoder import decode_video
+from lowpeak.engine.vae.files import VideoVaeFile, open_video_vae
+from lowpeak.engine.vae.streamed import StreamedBlocks
+from lowpeak.engine.vae.toy import write_toy_video_vae
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> VideoVaeFile:
+    folder = tmp_path_factory.mktemp("vae")
+    return open_video_vae(write_toy_video_vae(folder, 1, layout="comfy"))
+
+
+@pytest.fixture(scope="module")
+def latents() -> Tensor:
+    return torch.randn(1, 24, 17, 2, 3, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(
+    ("resident", "pinned", "clips"),
+    [((), (), 1), ((), (0, 1, 2), 2), ((0, 2), (1,), 1), ((0, 1, 2), (), 3), ((1,), (), 2)],
+)
+def test_no_placement_changes_a_bit(
+    file: VideoVaeFile,
+    latents: Tensor,
+    resident: tuple[int, ...],
+    pinned: tuple[int, ...],
+    clips: int,
+) -> None:
+    whole = [file.block(i, dtype=torch.float32) for i in range(file.config.blocks)]
+    wanted = decode_video(latents, file.root(), whole, file.config)
+    with StreamedBlocks(file, CPU, torch.float32, resident=resident, pinned=pinned) as blocks:
+        got = decode_video(latents, file.root(), blocks, file.config, clips_per_group=clips)
+    assert torch.equal(got, wanted)
+
+
+def test_cancelling_in_a_pass_lets_the_stream_go(file: VideoVaeFile, latents: Tensor) -> None:
+    asked: list[int] = []
+
+    def is_cancelled() -> bool:
+        asked.append(1)
+        return len(asked) == 2
+
+    with (
+        pytest.raises(Cancelled),
+        StreamedBlocks(file, CPU, torch.float32) as blocks,
+    ):
+        decode_video(latents, file.root(), blocks, file.config, is_cancelled=is_cancelled)
+    assert len(asked) == 2
