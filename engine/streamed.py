@@ -91,8 +91,10 @@ class StreamedDenoiser:
         *,
         dtype: torch.dtype | None = None,
         is_cancelled: Callable[[], bool] = lambda: False,
+        open_stream: bool = True,
     ) -> None:
-        """times: the distinct times of every step of the pass. Raises CheckpointError when the
+        """times: the distinct times of every step of the pass. open_stream: start reading blocks
+        now; a benchmark puts a stream over a shared store instead. Raises CheckpointError when the
         checkpoint has neither tables nor projections for them."""
         config = checkpoint.config
         total = placement.resident_blocks + placement.pinned_blocks + placement.disk_blocks
@@ -117,28 +119,37 @@ class StreamedDenoiser:
             self.choice = online_choice(self.choice)
         self._passes: list[BoundPass] = []
         self._tables = StepTables(tables, config.layers)
-        self._root = checkpoint.load_root()
-        self._head = root_on({k: v for k, v in self._root.items() if not is_text_only(k)}, device)
+        root = checkpoint.load_root()
+        self._head = root_on({k: v for k, v in root.items() if not is_text_only(k)}, device)
+        del root  # read again when a pass is bound: its refiner would keep 0.8 GB of RAM
         self._resources = ExitStack()
-        calls = device_for(device)
-        resident, pinned = choose_places(placement, config.layers)
-        store = self._resources.enter_context(
-            BlockStore(
-                block_sources(checkpoint),
-                pinned=pinned,
-                first=resident,
-                staging=STAGING_BUFFERS,
-                pin=device.type == "cuda",
-                device=calls,
-            )
+        self._calls = device_for(device)
+        self._resident, self._pinned = choose_places(placement, config.layers)
+        self.stream: BlockStream | None = None
+        if open_stream:
+            self.open_stream()
+
+    def open_store(self) -> BlockStore:
+        """The host side of this placement. Whoever asks for it closes it."""
+        return BlockStore(
+            block_sources(self.checkpoint),
+            pinned=self._pinned,
+            first=self._resident,
+            staging=STAGING_BUFFERS,
+            pin=self.device.type == "cuda",
+            device=self._calls,
         )
+
+    def open_stream(self) -> None:
+        """Start reading and uploading blocks."""
+        store = self._resources.enter_context(self.open_store())
         self.stream = self._resources.enter_context(
             BlockStream(
                 store,
-                calls,
-                resident=resident,
-                slots=placement.transfer_slots,
-                part_of=part_of if placement.half_slots else None,
+                self._calls,
+                resident=self._resident,
+                slots=self.placement.transfer_slots,
+                part_of=part_of if self.placement.half_slots else None,
             )
         )
 
@@ -148,7 +159,7 @@ class StreamedDenoiser:
             bound.close()
         with torch.inference_mode():
             embeds = refined_text(
-                self._root, text, self.config, self.choice, self.device, self.dtype
+                self.checkpoint.load_root(), text, self.config, self.choice, self.device, self.dtype
             )
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()  # the refiner's weights leave before the pass allocates

@@ -139,7 +139,7 @@ def device_for(device: torch.device) -> Device:
 
 
 def _recorded(stream: torch.cuda.Stream, *, timing: bool = False) -> torch.cuda.Event:
-    event = torch.cuda.Event(enable_timing=timing)
+    event = torch.cuda.Event(enable_timing=timing, blocking=True)
     event.record(stream)
     return event
 

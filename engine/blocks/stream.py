@@ -43,7 +43,8 @@ class BlockStream:
     """Device side of a stack.
 
     resident: blocks that stay on the device; the store must list them in `first`.
-    slots: how many units may be on the device beside them. part_of: a tensor's part, None for whole
+    owns_store: close the store with the stream. slots: how many units may be on the device beside
+    the resident ones. part_of: a tensor's part, None for whole
     blocks. Not reentrant; blocks are used in order, one at a time.
     """
 
@@ -55,8 +56,10 @@ class BlockStream:
         resident: Sequence[int] = (),
         slots: int = 2,
         part_of: Callable[[str], int] | None = None,
+        owns_store: bool = True,
     ) -> None:
         self.store, self.device = store, device
+        self._owns_store = owns_store
         self.link_bytes = 0
         self._waits: list[tuple[Any, Any, bool]] = []
         self.parts: list[Sequence[PartLayout]] = [
@@ -124,11 +127,12 @@ class BlockStream:
         return total
 
     def close(self) -> None:
-        """Stop uploading and drop the slots. The store is closed first. Safe to call twice."""
+        """Stop uploading and drop the slots. Safe to call twice."""
         with self._change:
             self._closed = True
             self._change.notify_all()
-        self.store.close()
+        if self._owns_store:
+            self.store.close()
         if self._thread is not None:
             self._thread.join()
         self._slots, self._resident, self._loaded = [], {}, {}

@@ -110,7 +110,8 @@ class ChunkMajorBlock:
         assert w.linear is not None
         g = c.global_rows
         y, act = self._modulated(self.residual.load(0, g), 0, w.norm, 0)
-        k_raw, v_raw = self._key_value(act, slice(0, g), self.ring.globals)
+        ring = self.ring
+        k_raw, v_raw = self._key_value(act, slice(0, g), ring.k[ring.globals], ring.v[ring.globals])
         self.linear.begin(w.linear, y[c.text], k_raw[c.text], v_raw[c.text])
         self._dense_query(act, slice(0, g), 2 * c.tokens)
         del y, act, k_raw, v_raw
@@ -123,7 +124,7 @@ class ChunkMajorBlock:
             self._dense_query(act, rows, target)
         self.dense_total.zero_()
         self.dense_lse.fill_(-torch.inf)
-        self._fold(self.ring.k[self.ring.globals], self.ring.v[self.ring.globals])
+        self._fold(ring.k[ring.globals], ring.v[ring.globals])
         for index in range(c.chunks):
             self._write_chunk(index)
         self.linear.finish()
@@ -132,19 +133,28 @@ class ChunkMajorBlock:
         c, w, ring = self.context, self.w, self.ring
         rows = c.chunk_rows(index)
         y, act = self._modulated(self.residual.load(rows.start, rows.stop), rows.start, w.norm, 0)
-        place = ring.sequential(index)
-        k_raw, v_raw = self._key_value(act, rows, place)
-        if self.store is not None:
-            kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
-            self._copy(self.store, kept, (ring.k, ring.v), place)
+        kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
+        run = index - index % FOLD_CHUNKS  # first chunk of the run the dense rows fold in at once
+        if self.keys == "store":
+            assert self.store is not None
+            keys, values = self.store
+            place, first = kept, run * c.chunk * c.tokens
+        else:
+            keys, values = ring.k, ring.v
+            place, first = ring.sequential(index), ring.sequential(run).start
+        k_raw, v_raw = self._key_value(act, rows, keys[place], values[place])
+        if self.keys == "host":
+            assert self.store is not None
+            self._copy(self.store, kept, (keys, values), place)
         if index == 0:
-            self._copy_within(ring.first_anchor, slice(place.start, place.start + c.tokens))
+            self._keep_anchor(ring.first_anchor, keys, values, place.start)
         if index == c.chunks - 1:
-            self._copy_within(ring.last_anchor, slice(place.stop - c.tokens, place.stop))
+            self._keep_anchor(ring.last_anchor, keys, values, place.stop - c.tokens)
         if index % FOLD_CHUNKS == FOLD_CHUNKS - 1 or index == c.chunks - 1:
-            run = slice(ring.sequential(index - index % FOLD_CHUNKS).start, place.stop)
-            self._fold(ring.k[run], ring.v[run])
-        self.linear.add_chunk(index, y, k_raw, v_raw)
+            self._fold(keys[first : place.stop], values[first : place.stop])
+        self.linear.take_chunk(index, y, k_raw, v_raw)
+        del y, act, k_raw, v_raw  # before the features are made: they are as large again
+        self.linear.advance(index)
 
     def _dense_query(self, act: Activation, rows: slice, target: int) -> None:
         raw = self._linear(act, self.w.q)
@@ -169,7 +179,7 @@ class ChunkMajorBlock:
         x = self.residual.load(0, c.global_rows)
         y, _ = self._modulated(x, 0, self.w.norm, 0, kind="plain")
         logits = self._small(y)[:, : c.heads]
-        self._finish(x, 0, dense[2 * c.tokens :], logits, None)
+        self._finish(x, 0, logits, [dense[2 * c.tokens :]])
 
     def _load_keys(self, index: int) -> None:
         c, ring = self.context, self.ring
@@ -178,7 +188,7 @@ class ChunkMajorBlock:
         if self.store is None:
             x = self.residual.load(rows.start, rows.stop)
             _, act = self._modulated(x, rows.start, self.w.norm, 0, keep_y=False)
-            self._key_value(act, rows, place)
+            self._key_value(act, rows, ring.k[place], ring.v[place])
             return
         kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
         self._copy((ring.k, ring.v), place, self.store, kept)
@@ -201,11 +211,11 @@ class ChunkMajorBlock:
             parts.append(c.ops.attention(q[low:high], ring.k[window], ring.v[window]))
         if high < x.shape[0]:
             parts.append(dense[c.tokens : 2 * c.tokens])
-        attention = parts[0] if len(parts) == 1 else torch.cat(parts)
+        branches = [parts[0] if len(parts) == 1 else torch.cat(parts)]
         del q, parts
-        readout = self._readout(index, q_raw, small[:, c.heads :])
+        branches.append(self._readout(index, q_raw, small[:, c.heads :]))
         del q_raw
-        self._finish(x, rows.start, attention, small[:, : c.heads], readout)
+        self._finish(x, rows.start, small[:, : c.heads], branches)
 
     def _readout(self, index: int, q_raw: Tensor, hidden: Tensor) -> Tensor:
         c, branch = self.context, self.w.linear
@@ -236,21 +246,23 @@ class ChunkMajorBlock:
         self,
         x: Tensor,
         start: int,
-        attention: Tensor,
         logits: Tensor | None,
-        readout: Tensor | None,
+        branches: list[Tensor],
     ) -> None:
-        """Gates, projections, residual, feed-forward; x: rows from `start`, changed in place."""
+        """Gates, projections, residual, feed-forward; x: rows from `start`, changed in place.
+
+        branches: softmax attention and, for video rows, linear readout; emptied as they are used.
+        """
         c, w, ff = self.context, self.w, self.ff
         rows = c.rows[start : start + x.shape[0]]
-        act = c.ops.gate_heads(attention, logits, kind=w.out.kind)
+        act = c.ops.gate_heads(branches.pop(0), logits, kind=w.out.kind)
         outputs = [self._linear(act, w.out)]
-        del act, attention
-        if readout is not None:
+        del act
+        if branches:
             assert w.linear is not None
-            act = c.ops.quantise_activation(readout, w.linear.out.kind)
+            act = c.ops.quantise_activation(branches.pop(), w.linear.out.kind)
             outputs.append(self._linear(act, w.linear.out))
-            del act, readout
+            del act
         c.ops.add_gated(x, self.table, rows, 2, *outputs)
         del outputs
         for first in range(0, x.shape[0], FFN_TILE_ROWS):
@@ -283,7 +295,7 @@ class ChunkMajorBlock:
             queries.append((rows, c.ops.attention(q, *self.full), logits))
         for rows, attention, logits in queries:
             x = self.residual.load(rows.start, rows.stop)
-            self._finish(x, rows.start, attention, logits, None)
+            self._finish(x, rows.start, logits, [attention])
 
     # ---------------------------------------------------------------- small steps
 
@@ -309,8 +321,8 @@ class ChunkMajorBlock:
             keep_y=keep_y,
         )
 
-    def _linear(self, act: Activation, weight: Weight) -> Tensor:
-        return self.context.ops.linear(act, weight, self.context.dtype)
+    def _linear(self, act: Activation, weight: Weight, *, out: Tensor | None = None) -> Tensor:
+        return self.context.ops.linear(act, weight, self.context.dtype, out=out)
 
     def _small(self, y: Tensor) -> Tensor:
         """Softmax-gate logits [M, H] and the output gate's hidden rows [M, G], side by side."""
@@ -323,11 +335,13 @@ class ChunkMajorBlock:
         c = self.context
         return c.ops.head_norm_rope(raw, norm, c.cos[rows], c.sin[rows], eps=c.config.eps, out=out)
 
-    def _key_value(self, act: Activation, rows: slice, place: slice) -> tuple[Tensor, Tensor]:
-        """Keys and values of `rows` into the ring; returns them raw, [M, H*D] each."""
-        k_raw, v_raw = self._linear(act, self.w.k), self._linear(act, self.w.v)
-        self._rope(k_raw, self.w.norm_k, rows, self.ring.k[place])
-        self.ring.v[place] = v_raw.view(-1, self.context.heads, self.context.head_dim)
+    def _key_value(
+        self, act: Activation, rows: slice, keys: Tensor, values: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Keys and values of packed `rows` into [M, H, D] views; returns them raw, [M, H*D]."""
+        k_raw = self._linear(act, self.w.k)
+        self._rope(k_raw, self.w.norm_k, rows, keys)
+        v_raw = self._linear(act, self.w.v, out=values.view(values.shape[0], -1))
         return k_raw, v_raw
 
     def _copy(
@@ -342,6 +356,6 @@ class ChunkMajorBlock:
             if self.keys == "host":
                 self.link_bytes += to[target_rows].numel() * to.element_size()
 
-    def _copy_within(self, target: slice, source: slice) -> None:
-        for buffer in (self.ring.k, self.ring.v):
-            buffer[target] = buffer[source]
+    def _keep_anchor(self, target: slice, keys: Tensor, values: Tensor, start: int) -> None:
+        source = slice(start, start + self.context.tokens)
+        self.ring.k[target], self.ring.v[target] = keys[source], values[source]

@@ -21,7 +21,7 @@ ALPHA_FLOOR = 1e-12
 
 
 class LinearBranch:
-    """Buffers of one pass; `begin` .. `add_chunk` .. `finish` for each block, then `states`."""
+    """Buffers of one pass; `begin`, (`take_chunk`, `advance`) by chunk, `finish`; then `states`."""
 
     def __init__(self, context: SweepContext) -> None:
         self.context = c = context
@@ -72,7 +72,7 @@ class LinearBranch:
             self.start.copy_(0.5 * injection[0])
         self.state.copy_(self.start)
 
-    def add_chunk(self, index: int, y: Tensor, k: Tensor, v: Tensor) -> None:
+    def take_chunk(self, index: int, y: Tensor, k: Tensor, v: Tensor) -> None:
         """Take chunk `index`: y [n*S, C], raw k and v [n*S, H*D] of all its frames."""
         c = self.context
         low, high = c.chunk_frames(index)
@@ -85,6 +85,11 @@ class LinearBranch:
             for target, source, ring in (("k", k, self.k_ring), ("v", v, self.v_ring)):
                 spatial = self.weights.conv.get(target, (None, None))[0]
                 c.ops.conv_spatial(source[inner], spatial, ring, first=first, grid=c.grid)
+
+    def advance(self, index: int) -> None:
+        """Make what the rows taken so far allow: features, T and J, scans."""
+        c = self.context
+        last = min(c.chunk_frames(index)[1], c.frames - 1)
         whole = index == c.chunks - 1
         self._solve_until(c.frames - 2 if whole else last - 1 - REACH)
         while self.scanned < (c.chunks if whole else index):

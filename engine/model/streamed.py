@@ -9,6 +9,7 @@ and x wait; this file obeys it and decides nothing.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -34,6 +35,7 @@ from .rope import rotary_tables
 from .sweep import SweepContext
 from .weights import AttentionWeights, FeedForwardWeights
 
+QUEUED_BLOCKS = 2  # blocks queued behind the one that is computed
 Assemble = Callable[[Mapping[str, Tensor]], dict[str, Weight | Tensor]]
 
 
@@ -171,10 +173,14 @@ class BoundPass:
         distinct = [float(t) for t in times.distinct]
         tables = self.tables.at(distinct, self.device, self.dtype)
         self._fill(video.to(self.device), audio.to(self.device))
+        queued: deque[object] = deque()
         for index in range(self.config.layers):
+            if len(queued) > QUEUED_BLOCKS:  # so that a cancel is seen while its block is computed
+                self.stream.device.finish(queued.popleft())
             if self.is_cancelled():
                 raise Cancelled(f"block {index} of {self.config.layers}")
             self._run_block(index, tables[index])
+            queued.append(self.stream.device.mark_computed())
         result = self._head(times, self.tables.own_times(distinct))
         self._record(begin, before)
         return result

@@ -146,13 +146,17 @@ def quantise_activation(x: Tensor, kind: str, group: int | None = None) -> Activ
 # ---------------------------------------------------------------- the linear
 
 
-def linear(act: Activation, weight: Weight, out_dtype: torch.dtype) -> Tensor:
+def linear(
+    act: Activation, weight: Weight, out_dtype: torch.dtype, *, out: Tensor | None = None
+) -> Tensor:
     """act [M, K] times weight [N, K] transposed, plus bias -> [M, N] in `out_dtype`.
 
     FP8 accumulates in fp32. Int8 accumulates exactly (in float64 here, which holds every int32
     sum; a device without an integer GEMM gives the same number). Scales and bias apply in fp32.
-    A plain product runs in `out_dtype`.
+    A plain product runs in `out_dtype`. out: [M, N], written and returned when given.
     """
+    if out is not None:
+        return out.copy_(linear(act, weight, out_dtype))
     if act.kind != weight.kind:
         raise ValueError(f"activation of kind {act.kind} for a weight of kind {weight.kind}")
     if weight.kind == "plain":

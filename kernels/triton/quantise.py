@@ -36,20 +36,24 @@ def quantise_activation(x: Tensor, kind: str, group: int | None = None) -> Activ
     return Activation(kind, codes, scales)
 
 
-def linear(act: Activation, weight: Weight, out_dtype: torch.dtype) -> Tensor:
+def linear(
+    act: Activation, weight: Weight, out_dtype: torch.dtype, *, out: Tensor | None = None
+) -> Tensor:
     """As kernels.reference.quantise.linear, on the tensor cores where the shapes allow it."""
     codes = act.codes
     if not _scaled_product_takes(act, weight):
-        return reference.linear(act, weight, out_dtype)
-    out = torch._scaled_mm(
+        return reference.linear(act, weight, out_dtype, out=out)
+    where = {} if out is None else {"out": out}
+    result = torch._scaled_mm(
         codes,
         weight.codes.t(),
         scale_a=act.scale,
         scale_b=weight.scale,
         out_dtype=out_dtype,
         use_fast_accum=True,
+        **where,
     )
-    return out if weight.bias is None else out + weight.bias.to(out_dtype)
+    return result if weight.bias is None else result.add_(weight.bias.to(out_dtype))
 
 
 def _scaled_product_takes(act: Activation, weight: Weight) -> bool:

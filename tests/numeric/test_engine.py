@@ -82,6 +82,10 @@ def run(checkpoint, placement, data, *, conditions=False, dtype=None, device=CPU
     layout, video, audio, text, condition = data
     times, step = times_of(conditions)
     denoiser = StreamedDenoiser(checkpoint, times, placement, device, dtype=dtype)
+    if dtype == torch.float32:  # the published rule rounds norm_out to its weight's bfloat16
+        denoiser._head = {
+            k: v.float() if isinstance(v, torch.Tensor) else v for k, v in denoiser._head.items()
+        }
     try:
         velocity = denoiser.bind(layout, text, condition)
         first = velocity(video, audio, step)
