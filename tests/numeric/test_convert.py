@@ -18,11 +18,17 @@ from lowpeak.engine.checkpoint.convert import (
     schedules_for,
 )
 from lowpeak.engine.checkpoint.header import read_header, write_tensors
-from lowpeak.engine.checkpoint.index import open_checkpoint
+from lowpeak.engine.checkpoint.index import Checkpoint, open_checkpoint
 from lowpeak.engine.checkpoint.names import block_linears
 from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
 from lowpeak.engine.checkpoint.writer import quantise_tiles
 from lowpeak.engine.errors import CheckpointError, DoesNotFit, RequestError
+from lowpeak.engine.model.layout import build_layout
+from lowpeak.engine.model.modulation import ScheduleCursor
+from lowpeak.engine.model.plain import PlainModel
+from lowpeak.engine.sampling.packing import packed_model_fn
+from lowpeak.engine.sampling.schedules import schedule
+from lowpeak.engine.sampling.solver import euler
 from lowpeak.kernels.reference.quantise import quantise_weight
 
 SEED = 5
@@ -65,6 +71,39 @@ def test_converted_weights_are_the_quantised_source(toys, tmp_path, source, form
         a, b = found.tables_for(times).load_block(1), origin.tables_for(times).load_block(1)
         for step, value in b.items():
             assert (a[step].float() - value.float()).abs().max() <= 2**-7 * value.abs().max()
+
+
+def sampled_latents(checkpoint: Checkpoint) -> torch.Tensor:
+    """Video and audio rows after 8 steps from seeded noise, the tables of the checkpoint in use."""
+    config, plan = checkpoint.config, schedule(8)
+    generator = torch.Generator().manual_seed(8)
+    layout = build_layout(
+        latent_frames=12, latent_height=4, latent_width=4, audio_latents=20, text_tags=[1] * 6
+    )
+    video = torch.randn(len(layout.video_indices), config.video_row, generator=generator)
+    audio = torch.randn(len(layout.audio_indices), config.audio_channels, generator=generator)
+    text = torch.randn(6, config.text_dim, generator=generator)
+    tables = checkpoint.tables_for(plan.table_times())
+    cursor = ScheduleCursor(tables.times)
+    stored = [tables.load_block(i) for i in range(config.layers)]
+    model = PlainModel(
+        plain_state(checkpoint, torch.float32),
+        config,
+        lambda block, times: cursor.table(stored[block], times.distinct).float(),
+    )
+    found = euler(packed_model_fn(model.forward, text, layout), video, audio, plan)
+    return torch.cat([found[0].flatten(), found[1].flatten()])
+
+
+def test_a_converted_checkpoint_samples_the_latents_of_its_source_parity(toys, tmp_path) -> None:
+    source = sampled_latents(open_checkpoint(toys["openvdn"]))
+    assert torch.isfinite(source).all() and 0.1 < source.std() < 10
+    for format, bound in (("edge-int8", 0.03), ("edge-fp8-rowwise", 0.1), ("edge-fp8", 0.1)):
+        convert(toys["openvdn"], tmp_path / format, format=format)
+        latents = sampled_latents(open_checkpoint(tmp_path / format))
+        error = float((latents - source).abs().max() / source.abs().max())
+        assert 0 < error <= bound, (format, error)
+        print(f"PARITY | 8 steps from a {format} conversion | its OpenVDN source | {error:.1e}")
 
 
 def test_int8_codes_equal_comfy_kitchen_on_sampled_rows(toys, tmp_path) -> None:
