@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ ATTENTION_HALF = ("attn.", "norm1.")  # what the first half of a slot holds
 ADALN = "adaln_proj."
 MODALITIES, COMPONENTS = 3, 6
 BF16 = 2
+LAYERS_USED = 50  # of the text encoder (facts: model sheet f)
 
 
 def facts_of(checkpoint: Checkpoint, stacks: Mapping[str, int] | None = None) -> ModelFacts:
@@ -53,9 +55,21 @@ def facts_of(checkpoint: Checkpoint, stacks: Mapping[str, int] | None = None) ->
     )
 
 
-def folder_bytes(folder: Path) -> int:
-    """Bytes of all weight files below a folder, 0 when there is none."""
-    return sum(file.stat().st_size for file in folder.rglob("*.safetensors"))
+def text_sizes(folder: Path) -> dict[str, int]:
+    """The text encoder's fields of ModelFacts, from the files of its folder.
+
+    A miniature without layers counts as one that holds everything.
+    """
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    inner = config.get("text_config", config)
+    layers = min(int(inner.get("num_hidden_layers", 1)), LAYERS_USED)
+    size_bytes = sum(file.stat().st_size for file in folder.rglob("*.safetensors"))
+    return {
+        "text_encoder_bytes": size_bytes,
+        "text_encoder_layers": layers,
+        "text_layer_bytes": size_bytes // layers,
+        "text_ffn": int(inner.get("intermediate_size", inner.get("text_dim", 1))),
+    }
 
 
 def _sizes(tensors: Mapping[str, object]) -> dict[str, int]:

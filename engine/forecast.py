@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import DoesNotFit
-from .planner.calibration import choose_calibration, published_facts
+from .planner.calibration import Calibration, choose_calibration, published_facts
 from .planner.explain import place_in_words, what_more_memory_changes
 from .planner.jsonform import plan_document, refusal_document
 from .planner.plan import plan_request
@@ -22,6 +22,8 @@ from .request import Request
 from .units import format_gib, format_seconds
 
 CONTEXT_TERM = "context and libraries"
+PROCESS_TERMS = ("interpreter and libraries", "sampling worker's host memory")
+STORED_TERMS = ("resident blocks", "transfer slots", "root", "AdaLN rows of a step")
 
 
 def read_facts(checkpoint: Path | None) -> ModelFacts:
@@ -58,9 +60,18 @@ def forecast(
 
 
 def forecast_for_run(
-    request: Request, snapshot: HardwareSnapshot, facts: ModelFacts, device: str
+    request: Request,
+    snapshot: HardwareSnapshot,
+    facts: ModelFacts,
+    device: str,
+    *,
+    process_bytes: int | None = None,
 ) -> dict[str, Any]:
-    """The document that a run on `device` ("cuda" or "cpu") starts from. Raises DoesNotFit."""
+    """The document that a run on `device` ("cuda" or "cpu") starts from. Raises DoesNotFit.
+
+    process_bytes: host memory of this process before the run, where it is known; on a CPU it
+    stands in place of the calibrated figure, which is that of a process with CUDA libraries.
+    """
     if device == "cpu":
         half_bytes = snapshot.ram_available_bytes // 2
         snapshot = replace(
@@ -74,7 +85,7 @@ def forecast_for_run(
     calibration = choose_calibration(snapshot)
     plan = plan_request(request, snapshot, facts, calibration)
     document = plan_document(request, snapshot, plan)
-    return _folded_onto_host(document) if device == "cpu" else document
+    return _folded_onto_host(document, calibration, process_bytes) if device == "cpu" else document
 
 
 def phase_forecasts(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -126,25 +137,36 @@ def _range(document: Mapping[str, Any]) -> str:
     return "" if not span else f" ({format_seconds(span[0])} to {format_seconds(span[1])})"
 
 
-def _folded_onto_host(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Device bytes counted as host bytes, without the CUDA context; times are unknown on a CPU."""
+def _folded_onto_host(
+    document: Mapping[str, Any], calibration: Calibration, process_bytes: int | None
+) -> dict[str, Any]:
+    """A plan for a device that is the host itself; times are unknown on a CPU.
+
+    Device terms count as host terms, doubled where a CPU computes in float32; there is no context.
+    """
+    own_bytes = calibration["memory.interpreter"] if process_bytes is None else process_bytes
+    saved_bytes = int(calibration["memory.interpreter"] - own_bytes)
     phases = []
     for phase in document["phases"]:
-        terms = [term for term in phase["terms"] if term["unit"] == "vram_bytes"]
-        context = sum(term["value"] for term in terms if term["name"] == CONTEXT_TERM)
-        host_bytes = phase["ram_peak_bytes"] + phase["vram_peak_bytes"] - int(context)
-        phases.append(
+        terms = [
             {
-                **phase,
-                "vram_peak_bytes": None,
-                "ram_peak_bytes": host_bytes,
-                "seconds": None,
-                "seconds_per_step": None,
-                "terms": [
-                    {**term, "unit": "ram_bytes"} if term in terms else term
-                    for term in phase["terms"]
-                    if term["name"] != CONTEXT_TERM
-                ],
+                "name": "plain forms and libraries",
+                "value": int(calibration["memory.cpu_growth"]),
+                "unit": "ram_bytes",
+                "source": calibration.source("memory.cpu_growth"),
             }
-        )
+        ]
+        for term in phase["terms"]:
+            if term["name"] == CONTEXT_TERM:
+                continue
+            if term["unit"] == "vram_bytes":
+                wider = 1 if term["name"] in STORED_TERMS else 2
+                term = {**term, "unit": "ram_bytes", "value": wider * term["value"]}
+            elif term["name"] in PROCESS_TERMS and saved_bytes:
+                value = term["value"] - saved_bytes
+                term = {**term, "value": value, "source": "this process before the run"}
+            terms.append(term)
+        host_bytes = sum(int(term["value"]) for term in terms if term["unit"] == "ram_bytes")
+        unknown = dict.fromkeys(("vram_peak_bytes", "seconds", "seconds_per_step"))
+        phases.append({**phase, **unknown, "ram_peak_bytes": host_bytes, "terms": terms})
     return {**document, "phases": phases, "total_seconds": None, "seconds_range": None}

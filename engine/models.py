@@ -24,7 +24,7 @@ from torch import Tensor
 from .checkpoint.index import Checkpoint, open_checkpoint
 from .denoiser import Denoisers
 from .errors import CheckpointError
-from .facts import facts_of, folder_bytes
+from .facts import facts_of, text_sizes
 from .lora.adapted import with_loras
 from .lora.loading import load_loras
 from .lora.loraset import LoraSet
@@ -162,10 +162,22 @@ class ModelSet:
         return load_loras(choices, lora_shapes_of(self.checkpoint), allow_partial=allow_partial)
 
     def _stack_sizes(self) -> dict[str, int]:
-        upscaler = self.folder / UPSCALER_FILE
-        sizes = {"text_encoder_bytes": folder_bytes(self.folder / TEXT_FOLDER)}
-        if upscaler.is_file():
-            sizes["upscaler_bytes"] = upscaler.stat().st_size
+        """Sizes of the other stacks, as far as their files are here; else the published ones."""
+        sizes: dict[str, int] = {}
+        text = self.folder / TEXT_FOLDER
+        if text.is_dir():
+            sizes |= text_sizes(text)
+        if (self.folder / UPSCALER_FILE).is_file():
+            upscaler = open_upscaler(self.folder / UPSCALER_FILE)
+            sizes["upscaler_bytes"] = upscaler.tensor_bytes
+            sizes["upscaler_channels"] = upscaler.config.width
+            sizes["upscaler_layers"] = upscaler.config.in_blocks
+        if (self.folder / VAE_FOLDER).is_dir():
+            video = open_video_vae(self.folder / VAE_FOLDER)
+            sizes["vae_decoder_blocks"] = video.config.blocks
+            sizes["vae_block_bytes"] = video.block_bytes
+            sizes["vae_hidden"] = video.config.width
+            sizes["vae_ffn"] = video.config.ffn_width
         return sizes
 
 

@@ -1,4 +1,4 @@
-"""A checkpoint as the plain whole-sequence model: every tensor in float32, adapters merged.
+"""A checkpoint as the plain whole-sequence model: weights in float32, adapters merged.
 
 For small sizes and as the oracle. Quantised weights are dequantised after adapters were merged at
 the checkpoint's own granularity, so the result is what the streamed engine computes with.
@@ -100,10 +100,12 @@ def _tables_with(
 def _plain_tensors(
     tensors: Mapping[str, Weight | Tensor], device: torch.device
 ) -> Iterator[tuple[str, Tensor]]:
-    """Float32 tensors under the names of the published state dictionary."""
+    """Tensors under the names of the published state dictionary, float32 with one exception."""
     for name, value in tensors.items():
         if isinstance(value, Tensor):
-            yield name, value.to(device, torch.float32)
+            # The output modulation is computed in its weight's own precision, like every AdaLN.
+            kept = value.dtype if name.startswith("norm_out.linear.") else torch.float32
+            yield name, value.to(device, kept)
             continue
         yield f"{name}.weight", dequantise(value).to(device, torch.float32)
         if value.bias is not None:

@@ -21,6 +21,7 @@ from .events import Host
 from .files import RunFiles, SampledLatents, save_latents, write_json
 from .forecast import forecast_for_run, phase_forecasts, placements_of
 from .lora.loraset import LoraSet
+from .meter import resident_bytes
 from .models import ModelSet, open_models
 from .pictures import load_pictures
 from .report import RunReport
@@ -75,7 +76,9 @@ def run_request(
     models = open_models(options.checkpoint, choose_device(options.device))
     loras = models.bind_loras(request.loras)
     machine = cap_snapshot(read_snapshot(), vram_gib=options.vram_gib, ram_gib=options.ram_gib)
-    plan = forecast_for_run(request, machine, models.facts(), models.device.type)
+    plan = forecast_for_run(
+        request, machine, models.facts(), models.device.type, process_bytes=resident_bytes()
+    )
     report = begin_report(request, options, plan, models, notices)
     report.lora = [item.as_json() for item in loras.reports]
     with (
