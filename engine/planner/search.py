@@ -42,7 +42,7 @@ class SearchSpace:
     keys: tuple[KeySource, ...] = KEY_SOURCES
     residuals: tuple[Residual, ...] = ("device", "host")
     half_slots: tuple[bool, ...] = (False, True)
-    slots: tuple[int, ...] = (1, 2)
+    slots: tuple[int, ...] = (1, 2, 3)  # three only of halves
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,8 @@ class PassSearch:
                 for half in self.space.half_slots:
                     size = slot_bytes(self.work, half)
                     for slots in self.space.slots:
+                        if slots > 2 and not half:
+                            continue
                         yield keys, residual, half, slots, vram + slots * size, ram
                 yield keys, residual, False, 0, vram, ram
 

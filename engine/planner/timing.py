@@ -44,14 +44,14 @@ def spread(count: int, places: int) -> list[bool]:
 def chunk_link_seconds(work: Workload, keys: str, residual: str, calibration: Calibration) -> float:
     """Link seconds a block spends on keys, values and x that wait on the host.
 
-    Keys go out once and come back once. x comes in for both sweeps and goes out after the second.
+    Keys go out once and come back once. x comes in for both sweeps, once more where keys are
+    recomputed ahead, and goes out after the second.
     """
-    into = out = 0.0
+    moved = 0.0
     if keys == "host":
-        into, out = into + work.store_bytes, out + work.store_bytes
+        moved += 2 * work.store_bytes
     if residual == "host":
-        into, out = into + 2 * work.residual_bytes, out + work.residual_bytes
-    moved = into + calibration["rates.duplex_cost"] * out
+        moved += (4 if keys == "recompute" else 3) * work.residual_bytes
     return moved / calibration["rates.link"]
 
 
@@ -74,10 +74,9 @@ class StepClock:
         whole = block_bytes(work)
         self.upload = whole / rate
         self.chunk_link = chunk_link_seconds(work, keys, residual, calibration)
-        # Chunk traffic shares the link with the weights and hides behind compute, except for the
-        # first chunk of a block, which nothing stands before.
-        fill = self.chunk_link / work.geometry.chunks
-        self.busy_attention = max(self.attention + fill, self.chunk_link)
+        # Chunks are copied in the order of the compute stream: what is exposed adds to it.
+        exposed = calibration["rates.chunk_exposed"] * self.chunk_link
+        self.busy_attention = max(self.attention + exposed, self.chunk_link)
         half = min(work.facts.attention_half_bytes, whole)
         self.upload_attention, self.upload_ffn = half / rate, (whole - half) / rate
         self.read = whole / calibration["rates.disk"]
@@ -105,8 +104,9 @@ class StepClock:
     def walk(self, resident: int, slots: int, half: bool) -> float:
         """Compute and link of one steady step, disk apart.
 
-        With half slots one slot holds attention halves and the other feed-forward halves: while one
-        computes, the other's next half comes in. Resident blocks lengthen the latter window.
+        With two half slots one holds attention halves and the other feed-forward halves: while one
+        computes, the other's next half comes in. Resident blocks lengthen the latter window. With
+        three, copies run a whole block ahead, as with two whole slots.
         """
         streamed = self.blocks - resident
         busy = self.busy_attention + self.ffn
@@ -114,7 +114,9 @@ class StepClock:
             return self.blocks * busy
         if slots < 2:
             return self.blocks * busy + streamed * self.upload
-        window = self._half_window if half else self._whole_window
+        window = self._whole_window
+        if half and slots == 2:
+            window = self._half_window
         short, extra = divmod(self.blocks, streamed)
         # `extra` streamed blocks are followed by one resident block more than the others.
         total = (streamed - extra) * window(short)

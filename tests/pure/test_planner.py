@@ -161,28 +161,28 @@ def test_fewer_pinned_blocks_are_never_faster(seed: int) -> None:
             assert times == sorted(times)
 
 
-def simulate_two_slots(compute: list[float], upload: list[float], passes: int) -> float:
-    """Event by event: a copy into slot i % 2 waits for the slot's user and for the link."""
+def simulate_slots(compute: list[float], upload: list[float], passes: int, slots: int = 2) -> float:
+    """Event by event: a copy into slot i % slots waits for the slot's user and for the link."""
     link_free = compute_end = 0.0
-    slot_free = [0.0, 0.0]
+    slot_free = [0.0] * slots
     index, ends = 0, []
     for _ in range(passes):
         for seconds, size in zip(compute, upload, strict=True):
             ready = 0.0
             if size >= 0:
-                link_free = max(link_free, slot_free[index % 2]) + size
+                link_free = max(link_free, slot_free[index % slots]) + size
                 ready = link_free
             compute_end = max(compute_end, ready) + seconds
             if size >= 0:
-                slot_free[index % 2] = compute_end
+                slot_free[index % slots] = compute_end
                 index += 1
         ends.append(compute_end)
     return (ends[-1] - ends[1]) / (passes - 2)
 
 
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize(("half", "slots"), [(False, 2), (True, 2), (True, 3)])
 @pytest.mark.parametrize("seed", range(12))
-def test_the_walk_agrees_with_a_simulated_stream(seed: int, half: bool) -> None:
+def test_the_walk_agrees_with_a_simulated_stream(seed: int, half: bool, slots: int) -> None:
     rng = random.Random(seed)
     rows = reference_rows().with_values(rates__link=10 ** rng.uniform(8.5, 10.8))
     compute = BlockSeconds(rng.uniform(0.02, 0.3), rng.uniform(0.01, 0.1), 0.0)
@@ -196,8 +196,8 @@ def test_the_walk_agrees_with_a_simulated_stream(seed: int, half: bool) -> None:
         else:
             times += [compute.attention, compute.ffn]
             uploads += [clock.upload_attention, clock.upload_ffn] if streamed else [-1.0, -1.0]
-    simulated = simulate_two_slots(times, uploads, 8)
-    walked = clock.walk(resident, 2, half)
+    simulated = simulate_slots(times, uploads, 8, slots)
+    walked = clock.walk(resident, slots, half)
     assert walked >= simulated * (1 - 1e-9), "a forecast may not be faster than the stream"
     busiest = max(sum(times), sum(x for x in uploads if x > 0))
     if resident == 0:
