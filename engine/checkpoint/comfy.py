@@ -147,6 +147,14 @@ def open_comfy(path: Path, stage_path: Path | None) -> Checkpoint:
     config, notes = dense, ()
     if stage is not None:
         config = ModelConfig.from_json(dense.as_json(), stage.transform)
+        if table is not None:
+            raise CheckpointError(
+                "a pruned base cannot take the stage's adapters: they change AdaLN projections",
+                file=path,
+                expected=f"{ADALN}.weight with its whole input and a time_embedder",
+                found=f"input {dense.time_dim} and adaln_t_table",
+                remedy="Use the base file that is not pruned, or an edge checkpoint.",
+            )
         check_adapters(stage.adapters, config)
         kind = "plain" if stage.adapters else kind
         notes = stage_notes(stage.adapters)

@@ -50,11 +50,6 @@ class CheckpointModel:
         """Sizes of the model."""
         return self.checkpoint.config
 
-    @property
-    def pruned(self) -> bool:
-        """Whether a table stands for the time embedder."""
-        return self.checkpoint.pruned
-
     def root_tensors(self) -> dict[str, Tensor]:
         """See writer.SourceModel."""
         return self._plain(self.checkpoint.root_tensors())
@@ -135,6 +130,14 @@ def convert(
             expected="an OpenVDN folder or a ComfyUI file",
             found=f"{checkpoint.layout} {checkpoint.weight_format}",
             remedy="Fetch the wanted edge cache instead: `lowpeak models pull`.",
+        )
+    if checkpoint.pruned:
+        raise CheckpointError(
+            "a pruned file has lost its time embedder, which an edge layout needs for the output",
+            file=checkpoint.path,
+            expected="time_embedder",
+            found="adaln_t_table",
+            remedy="Use the file of the same model that is not pruned.",
         )
     folder = Path(target) / CACHES[kind]
     times = schedules_for() if tables is None else tuple(tables)

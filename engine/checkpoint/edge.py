@@ -119,7 +119,6 @@ def open_edge(folder: Path, top: Path) -> Checkpoint:
         root_file=root,
         table_sets=find_table_sets(dict.fromkeys((folder, folder.parent, top)), manifest, config),
         has_projections=bool(projections),
-        pruned="adaln_t_table" in root.tensors,
         metadata=manifest,
     )
 
@@ -211,9 +210,7 @@ def _check_block(file: TensorFile, block: int, config: ModelConfig, kind: str) -
 
 def _check_root(file: TensorFile, config: ModelConfig, kind: str) -> None:
     sources = {name: Source(file, name) for name in file.tensors}
-    table = file.tensors.get("adaln_t_table")
-    pruned = None if table is None or len(table.shape) != 2 else table.shape
-    shapes = root_shapes(config, pruned_rows=pruned)  # type: ignore[arg-type]
+    shapes = root_shapes(config)
     # Which of the root's linears are quantised, and at which granularity, is the file's choice.
     quantised = tuple(name for name in root_linears(config) if f"{name}.weight" not in file.tensors)
     expected = stored_tensors(shapes, quantised, kind)

@@ -65,7 +65,6 @@ class ToyModel:
     config: ModelConfig
     seed: int
     device: str = "cpu"
-    pruned: bool = False
 
     def tensor(self, name: str, shape: Sequence[int]) -> Tensor:
         """One base or branch tensor by its full name (`transformer_blocks.0.norm1.weight`)."""

@@ -43,7 +43,6 @@ class SourceModel(Protocol):
     """A model to write. Tensors unquantised, names local, on any device."""
 
     config: ModelConfig
-    pruned: bool
 
     def root_tensors(self) -> dict[str, Tensor]:
         """The root's tensors under diffusers names."""
@@ -105,7 +104,7 @@ def write_edge(
         tensors = {k: _to(v, recipe.device) for k, v in model.block_tensors(block).items()}
         weight, bias = tensors.pop(f"{ADALN}.weight"), tensors.pop(f"{ADALN}.bias")
         # All times in one product: a time then has the same row in every schedule's table.
-        table = block_table(weight, bias, features, pruned=model.pruned)
+        table = block_table(weight, bias, features, pruned=False)
         table = table.reshape(len(moments), MODALITIES, COMPONENTS * config.hidden)
         for i, times in enumerate(recipe.tables):
             places = [[moments.index(t) for t in step] for step in times]
@@ -138,7 +137,7 @@ def _features(model: SourceModel, moments: Sequence[float], device: str | None) 
     root = {
         name: _to(tensor, device)
         for name, tensor in model.root_tensors().items()
-        if name.startswith(("time_embedder.", "adaln_t_table"))
+        if name.startswith("time_embedder.")
     }
     return time_features(root, model.config, moments)
 
@@ -200,7 +199,7 @@ def _finish(
 ) -> None:
     """Names of the tables, root, config and, last, the manifest."""
     config = model.config
-    embedding = {k: v for k, v in root.items() if k.startswith(("time_embedder.", "adaln_t_table"))}
+    embedding = {k: v for k, v in root.items() if k.startswith("time_embedder.")}
     parts = {
         "embedding": digest_of(embedding),
         "projections": [projections[str(i)] for i in range(config.layers)],

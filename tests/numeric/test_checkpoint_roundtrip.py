@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from lowpeak.engine.checkpoint.assemble import assemble, plain_state
 from lowpeak.engine.checkpoint.comfy import open_comfy
+from lowpeak.engine.checkpoint.convert import convert
 from lowpeak.engine.checkpoint.header import write_tensors
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.checkpoint.names import block_linears, block_shapes, branch_shapes
@@ -23,6 +24,7 @@ from lowpeak.engine.checkpoint.toy import (
 )
 from lowpeak.engine.checkpoint.toy_layouts import write_comfy
 from lowpeak.engine.checkpoint.writer import EdgeRecipe, write_edge
+from lowpeak.engine.errors import CheckpointError
 from lowpeak.engine.model.config import ModelConfig
 from lowpeak.engine.model.layout import build_layout
 from lowpeak.engine.model.modulation import ScheduleCursor
@@ -295,7 +297,7 @@ def test_a_stage_merges_into_a_quantised_comfy_base(toys, tmp_path, config, orig
     assert error(found, original["transformer_blocks.0.ff.net.2.weight"].float()) < 0.05
 
 
-def test_pruned_comfy_files_read_their_time_table(tmp_path, config) -> None:
+def test_pruned_comfy_files_read_their_time_table(toys, tmp_path, config) -> None:
     """No time embedder: rows of a table, interpolated at 1024 t, straight into the projection."""
     plain = tmp_path / "plain.safetensors"
     write_comfy(plain, ToyModel(config, SEED))
@@ -319,6 +321,10 @@ def test_pruned_comfy_files_read_their_time_table(tmp_path, config) -> None:
     name = "blocks.1.adaln_proj.linear."
     exact = features @ tensors[f"{name}weight"].float().T + tensors[f"{name}bias"].float()
     assert error(block["step_1"].float(), exact.reshape(6, -1)) < 2**-6
+    with pytest.raises(CheckpointError, match="pruned base cannot take"):
+        open_checkpoint(path, stage=toys["comfy"] / "vdn" / "stage-toy")
+    with pytest.raises(CheckpointError, match="lost its time embedder"):
+        convert(path, tmp_path / "out")
 
 
 @dataclass(frozen=True)
@@ -327,7 +333,6 @@ class StateModel:
 
     config: ModelConfig
     state: dict[str, torch.Tensor] = field(repr=False)
-    pruned: bool = False
 
     def root_tensors(self):
         return {k: v for k, v in self.state.items() if not k.startswith("transformer_blocks.")}

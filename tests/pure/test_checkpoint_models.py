@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,14 @@ from lowpeak.engine.checkpoint.inventory import model_folders, take_inventory
 from lowpeak.engine.checkpoint.recognise import find_models, recognise
 from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
 from lowpeak.engine.checkpoint.verify import sample_rows, verify
-from lowpeak.engine.errors import CheckpointError
+from lowpeak.engine.errors import CheckpointError, RequestError
+from lowpeak.engine.model_files import (
+    convert_files,
+    list_files,
+    models_roots,
+    pull_files,
+    verify_files,
+)
 from lowpeak.engine.sampling.upscaler_file import write_toy_upscaler
 
 
@@ -306,3 +314,28 @@ def test_verifying_nothing_says_so(tmp_path) -> None:
     with pytest.raises(CheckpointError, match="not there"):
         verify(tmp_path / "nowhere")
     assert verify(tmp_path).sound
+
+
+# ---------------------------------------------------------------- the commands as functions
+
+
+def test_the_commands_give_documents_texts_and_exit_codes(tmp_path, toys, monkeypatch) -> None:
+    document, text, code = list_files(tmp_path)
+    assert (document["ready"], code) == (False, 4) and "To fetch" in text
+    models = mixed(tmp_path / "models", toys)
+    document, text, code = list_files(models, capability=(8, 6))
+    assert (document["ready"], code) == (True, 0) and "Ready" in text
+    assert pull_files(models, capability=(8, 6))[1] == "Nothing is missing."
+    document, _, code = verify_files(models)
+    assert (document["sound"], code) == (True, 0)
+    change(block(models), "norm1.weight", lambda tensor: tensor * float("nan"))
+    document, text, code = verify_files(models)
+    assert (document["sound"], code) == (False, 4) and "no numbers" in text
+    with pytest.raises(RequestError, match="video-vae"):
+        pull_files(models, only=["nonsense"])
+    monkeypatch.setenv("LOWPEAK_MODELS", f"{models}{os.pathsep}{toys['openvdn']}")
+    assert models_roots(None) == [models, toys["openvdn"]]
+    document, _, code = verify_files(None)
+    assert [item["sound"] for item in document["folders"]] == [False, True] and code == 4
+    document, text, code = convert_files(toys["openvdn"], tmp_path / "out", format="edge-int8")
+    assert code == 0 and document["blocks"] == 2 and str(tmp_path) in text
