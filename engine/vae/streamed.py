@@ -48,18 +48,19 @@ class StreamedBlocks:
             for index in range(self._blocks)
         ]
         calls = device_for(device)
-        store = BlockStore(
-            sources,
-            pinned=sorted(set(pinned) - set(resident)),
-            first=tuple(resident),
-            staging=staging,
-            pin=device.type == "cuda",
-            device=calls,
-        )
-        self._resources.enter_context(store)
-        self.stream = self._resources.enter_context(
-            BlockStream(store, calls, resident=resident, slots=slots, owns_store=False)
-        )
+        # Buffers are written by other threads, which are in no inference mode of the caller's.
+        with torch.inference_mode(False):
+            store = BlockStore(
+                sources,
+                pinned=sorted(set(pinned) - set(resident)),
+                first=tuple(resident),
+                staging=staging,
+                pin=device.type == "cuda",
+                device=calls,
+            )
+            self._resources.enter_context(store)
+            stream = BlockStream(store, calls, resident=resident, slots=slots, owns_store=False)
+        self.stream = self._resources.enter_context(stream)
         self.store = store
 
     def __enter__(self) -> StreamedBlocks:

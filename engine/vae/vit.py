@@ -67,11 +67,11 @@ def apply_block(
     """One decoder block, in place. x: [tiles, rows, C] float32, tiles attend to themselves only."""
     eps = config.decoder_eps
     y = F.rms_norm(x, x.shape[-1:], block["norm1.weight"].float(), eps).to(compute_dtype)
-    x += _attention(y, block, tables, config) * block["scale1"].float()
+    x.addcmul_(_attention(y, block, tables, config), block["scale1"].float())
     y = F.rms_norm(x, x.shape[-1:], block["norm2.weight"].float(), eps).to(compute_dtype)
     value, gate = linear(y, block, "ff.net.0.proj").chunk(2, dim=-1)
-    y = value * F.silu(gate)
-    x += linear(y, block, "ff.net.2") * block["scale2"].float()
+    y = F.silu(gate).mul_(value)
+    x.addcmul_(linear(y, block, "ff.net.2"), block["scale2"].float())
 
 
 def _attention(
@@ -90,13 +90,18 @@ def _attention(
 
 
 def _rotate(x: Tensor, tables: tuple[Tensor, Tensor], config: VideoVaeConfig) -> Tensor:
-    """Head-wise RMS norm in float32 without weights, then rotate-half over `rope_width`."""
-    x = F.rms_norm(x.float(), x.shape[-1:], None, config.decoder_eps).to(x.dtype)
-    cos, sin = (table[:, None].to(x.dtype) for table in tables)
-    turned, rest = x.split([config.rope_width, config.head_width - config.rope_width], dim=-1)
-    first, second = turned.chunk(2, dim=-1)
-    turned = turned * cos + torch.cat([-second, first], dim=-1) * sin
-    return torch.cat([turned, rest], dim=-1)
+    """Head-wise RMS norm without weights, then rotate-half over `rope_width`, in place.
+
+    x: [tiles, rows, heads, head_width]. The norm itself computes in float32 for every dtype.
+    """
+    x = F.rms_norm(x, x.shape[-1:], None, config.decoder_eps)
+    half = config.rope_width // 2
+    cos, sin = (table[:, None, :half].to(x.dtype) for table in tables)
+    first, second = x[..., :half], x[..., half : 2 * half]
+    turned = (first * cos).addcmul_(second, sin, value=-1)
+    second.mul_(cos).addcmul_(first, sin)
+    first.copy_(turned)
+    return x
 
 
 def linear(x: Tensor, block: Block, name: str) -> Tensor:

@@ -39,7 +39,10 @@ def test_no_placement_changes_a_bit(
 ) -> None:
     whole = [file.block(i, dtype=torch.float32) for i in range(file.config.blocks)]
     wanted = decode_video(latents, file.root(), whole, file.config)
-    with StreamedBlocks(file, CPU, torch.float32, resident=resident, pinned=pinned) as blocks:
+    with (
+        torch.inference_mode(),
+        StreamedBlocks(file, CPU, torch.float32, resident=resident, pinned=pinned) as blocks,
+    ):
         got = decode_video(latents, file.root(), blocks, file.config, clips_per_group=clips)
     assert torch.equal(got, wanted)
 
