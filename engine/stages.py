@@ -174,9 +174,7 @@ def sample_pass(
         denoiser = denoisers.for_phase(item.phase, session.host.is_cancelled)
         video, audio_rows = _walk(session, item, conditioning, denoiser, start, measured)
     return SampledLatents(
-        unpatchify(
-            video, geometry.latent_frames, geometry.latent_height, geometry.latent_width
-        ).unsqueeze(0),
+        _latents(video, geometry),
         rows_to_audio(audio_rows).transpose(0, 1).unsqueeze(0).contiguous(),
     )
 
@@ -204,6 +202,7 @@ def _walk(
     layout = build_pass_layout(item.geometry, conditioning)
     model = denoiser.bind(layout, conditioning.text.embeds, start.condition_rows)
     session.progress(0, item.evaluations)
+    show = getattr(session.host, "preview", None)  # hosts without a screen have none
     began = time.perf_counter()
 
     def finished(result: StepResult) -> None:
@@ -213,6 +212,8 @@ def _walk(
         measured.steps += 1
         began = now
         session.progress(measured.steps, result.times.steps, measured.step_seconds[-1])
+        if show is not None:
+            show(lambda: _latents(result.denoised_video, item.geometry)[0])
 
     try:
         return euler(
@@ -228,6 +229,12 @@ def _walk(
         for notice in denoiser.notices:
             session.notice(notice)
         _add_telemetry(measured, denoiser)
+
+
+def _latents(rows: Tensor, geometry: Geometry) -> Tensor:
+    """Target rows [F * S, 96] as latents [1, 24, F, H/16, W/16]."""
+    size = geometry.latent_frames, geometry.latent_height, geometry.latent_width
+    return unpatchify(rows, *size).unsqueeze(0)
 
 
 def _add_telemetry(measured: PhaseMeasurement, denoiser: Denoiser) -> None:

@@ -36,7 +36,8 @@ def node_parts() -> list[type]:
 def make_pack(engine: Any) -> Any:
     """The pack's process object around an engine, inside ComfyUI."""
     from . import convert
-    from .host import ComfyFolders, comfy_host
+    from .folders import ComfyFolders
+    from .host import comfy_host
     from .memory import EngineMemory
     from .pack import Pack
     from .runs import RunBook

@@ -1,25 +1,23 @@
-"""ComfyUI as the engine's host: interrupts, progress, events, memory, folders.
+"""ComfyUI as the engine's host: interrupts, progress, previews, events, memory.
 
-With convert.py, schema.py, memory.py and routes.py the only place that knows ComfyUI. Its modules
-are imported inside functions: importing `comfy.model_management` looks for a GPU.
+With folders.py, convert.py, schema.py, memory.py and routes.py the only place that knows ComfyUI.
+Its modules are imported inside functions: importing `comfy.model_management` looks for a GPU.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..engine.errors import Cancelled, LowpeakError, RequestError
+from ..engine.errors import Cancelled, LowpeakError
 from ..engine.events import Event
+from ..engine.sampling.preview import PreviewFactors, PreviewPace, preview_rgb
 from .pack import Pack
 from .progress import BAR_STEPS, ProgressScale, Throttle
-from .saving import FIRST_PASS
-from .tables import FROM_INPUT, NEWEST
 
-FOLDER = "lowpeak"
-LATENTS_SUFFIX = ".latents.safetensors"
 EVENT_NAME = "lowpeak.run"
 log = logging.getLogger(__name__)
 
@@ -37,6 +35,8 @@ class ComfyHost:
         self._scale = ProgressScale()
         self._bar = _progress_bar(self._node_id)
         self._throttle = Throttle(_send)
+        self._pace = PreviewPace(time.monotonic)
+        self._position = 0
         self._report: dict[str, Any] = {}
 
     def __enter__(self) -> ComfyHost:
@@ -87,9 +87,8 @@ class ComfyHost:
         """Move the bar, write the run book, tell the panel."""
         sequence = self._pack.runs.take(self.run_id, event)
         position = self._scale.take(event)
-        # The bar raises ComfyUI's interrupt; the engine must stop by its own rule, so not then.
-        if position is not None and self._bar is not None and not self.is_cancelled():
-            self._bar.update_absolute(position, BAR_STEPS)
+        if position is not None:
+            self._move_bar(position, None)
         message = {
             **event.as_json(),
             "run_id": self.run_id,
@@ -98,10 +97,54 @@ class ComfyHost:
         }
         self._throttle.put((event.kind, event.phase), message)
 
+    def preview(self, make_latents: Callable[[], Any]) -> None:
+        """Show the middle of a clip on the node, at most twice a second, if previews are on.
+
+        make_latents: gives normalised latents [24, F, h, w] on any device.
+        """
+        if previews_wanted() and self._pace.is_due():
+            self._move_bar(self._position, preview_image(make_latents()))
+
+    def _move_bar(self, position: int, picture: Any) -> None:
+        self._position = position
+        # The bar raises ComfyUI's interrupt; the engine must stop by its own rule, so not then.
+        if self._bar is not None and not self.is_cancelled():
+            self._bar.update_absolute(position, BAR_STEPS, picture)
+
 
 def comfy_host(pack: Pack, node_id: str) -> ComfyHost:
     """The Host of one node's execution."""
     return ComfyHost(pack, node_id)
+
+
+def previews_wanted() -> bool:
+    """Whether the user asked for previews, in the settings or on the command line."""
+    from comfy.cli_args import args
+
+    method = getattr(args, "preview_method", None)
+    return str(getattr(method, "value", method) or "none") != "none"
+
+
+def preview_image(latents: Any) -> tuple[str, Any, int] | None:
+    """ComfyUI's form of a preview picture, by core's own colour factors for these latents.
+
+    latents: [24, F, h, w]. None when this ComfyUI has no factors: a run goes on without previews.
+    """
+    import torch
+    from comfy import latent_formats
+    from comfy.cli_args import args
+    from PIL import Image
+
+    form = getattr(latent_formats, "MiniMaxH3Video", None)
+    weights = getattr(form, "latent_rgb_factors", None)
+    if weights is None:
+        return None
+    offset = getattr(form, "latent_rgb_factors_bias", None) or (0.0, 0.0, 0.0)
+    # Core's factors give -1..1; ours 0..1.
+    factors = PreviewFactors(torch.tensor(weights) / 2, torch.tensor(offset) / 2 + 0.5)
+    middle = latents.shape[1] // 2
+    pixels = preview_rgb(latents[None, :, middle : middle + 1], factors)[0].cpu().numpy()
+    return "JPEG", Image.fromarray(pixels), int(getattr(args, "preview_size", 512))
 
 
 def comfy_device() -> str:
@@ -109,117 +152,6 @@ def comfy_device() -> str:
     from comfy import model_management
 
     return "cuda" if model_management.get_torch_device().type == "cuda" else "cpu"
-
-
-class ComfyFolders:
-    """Files among ComfyUI's folders. Names are looked up in listings, never joined to a path."""
-
-    def __init__(self) -> None:
-        import folder_paths
-
-        own = Path(folder_paths.models_dir) / FOLDER
-        folder_paths.add_model_folder_path(FOLDER, str(own))
-        paths, extensions = folder_paths.folder_names_and_paths[FOLDER]
-        # A new name accepts every file; the missing-model dialog should list weights only.
-        extensions = set(extensions) | {".safetensors", ".json"}
-        folder_paths.folder_names_and_paths[FOLDER] = (paths, extensions)
-
-    def checkpoints(self) -> list[str]:
-        """Names of the folders under models/lowpeak that hold weights."""
-        return sorted(self._checkpoints())
-
-    def checkpoint(self, name: str) -> Path:
-        """The folder of that name. RequestError names what there is."""
-        found = self._checkpoints()
-        if name not in found:
-            there = ", ".join(sorted(found)) or "nothing"
-            raise RequestError(
-                f"checkpoint {name!r} is not in models/{FOLDER} (there is: {there}). "
-                "Put its folder there, or run `lowpeak models pull`",
-                field="checkpoint",
-            )
-        return found[name]
-
-    def loras(self) -> list[str]:
-        """Names of the files in models/loras."""
-        import folder_paths
-
-        return list(folder_paths.get_filename_list("loras"))
-
-    def lora(self, name: str) -> Path:
-        """The LoRA file of that name."""
-        import folder_paths
-
-        found = folder_paths.get_full_path("loras", name) if name in self.loras() else None
-        if found is None:
-            raise RequestError(f"LoRA {name!r} is not in models/loras", field="lora")
-        return Path(found)
-
-    def saved_choices(self) -> list[str]:
-        """Options of Lowpeak Refine's `saved`."""
-        return [FROM_INPUT, NEWEST, *sorted(path.name for path in self._saved())]
-
-    def saved(self, choice: str) -> Path:
-        """The saved latents a choice names."""
-        files = self._saved()
-        first = [path for path in files if path.name.startswith(FIRST_PASS)]
-        if choice == NEWEST and first:
-            return max(first, key=lambda path: path.stat().st_mtime_ns)
-        for path in files:
-            if path.name == choice:
-                return path
-        raise RequestError(
-            f"saved latents {choice!r}: output/{FOLDER} holds "
-            f"{', '.join(sorted(path.name for path in files)) or 'none'}. Run Lowpeak Sample with "
-            "save_latents on first",
-            field="saved",
-        )
-
-    def new_latents(self, stem: str) -> Path:
-        """A free name under output/lowpeak."""
-        import folder_paths
-
-        folder = Path(folder_paths.get_output_directory()) / FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        taken = {path.name for path in folder.iterdir()}
-        number = 1
-        while f"{stem}_{number:05}{LATENTS_SUFFIX}" in taken:
-            number += 1
-        return folder / f"{stem}_{number:05}{LATENTS_SUFFIX}"
-
-    def new_video(self, run_id: str) -> Path:
-        """A free name for a video in ComfyUI's temporary folder, which it empties itself."""
-        import folder_paths
-
-        folder = Path(folder_paths.get_temp_directory()) / FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        number = 1
-        while (folder / f"{run_id}_{number:03}.mp4").exists():
-            number += 1
-        return folder / f"{run_id}_{number:03}.mp4"
-
-    def runs_folder(self) -> Path:
-        """Where the run book keeps its files."""
-        import folder_paths
-
-        return Path(folder_paths.get_user_directory()) / FOLDER / "runs"
-
-    def _checkpoints(self) -> dict[str, Path]:
-        import folder_paths
-
-        found: dict[str, Path] = {}
-        for base in map(Path, folder_paths.get_folder_paths(FOLDER)):
-            if base.is_dir():
-                for item in sorted(base.iterdir()):
-                    if item.is_dir() and next(item.rglob("*.safetensors"), None) is not None:
-                        found.setdefault(item.name, item)
-        return found
-
-    def _saved(self) -> list[Path]:
-        import folder_paths
-
-        folder = Path(folder_paths.get_output_directory()) / FOLDER
-        return list(folder.glob(f"*{LATENTS_SUFFIX}")) if folder.is_dir() else []
 
 
 def _prompt_id() -> str | None:

@@ -6,6 +6,7 @@ nodes. The plan is made anew from the memory that is free at that moment.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,23 @@ from .handles import ModelHandle
 
 SNAPSHOT_SECONDS = 2.0  # a panel that asks again sooner gets the same machine
 DECODE_QUALITY = "max"  # one pass: the plan of a decode alone should not price an upscaler
+
+
+def _plain_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Run a stage outside inference mode, without gradients.
+
+    ComfyUI runs nodes in inference mode, which belongs to a thread: the engine's reader threads are
+    outside and may not write to tensors made inside.
+    """
+
+    @functools.wraps(method)
+    def stage(*given: Any, **named: Any) -> Any:
+        import torch
+
+        with torch.inference_mode(False), torch.no_grad():
+            return method(*given, **named)
+
+    return stage
 
 
 class LocalEngine:
@@ -76,6 +94,7 @@ class LocalEngine:
         except DoesNotFit as refusal:
             return refusal_document(request, machine, refusal)
 
+    @_plain_tensors
     def encode(
         self, model: ModelHandle, request: Request, pictures: Pictures, host: Host
     ) -> Conditions:
@@ -114,6 +133,7 @@ class LocalEngine:
         """The second pass alone."""
         return self._sample(model, request, conditions, host, first, lambda latents: None)
 
+    @_plain_tensors
     def decode(
         self, model: ModelHandle, latents: Latents, out: Path, host: Host, *, with_sound: bool
     ) -> Decoded:
@@ -126,7 +146,7 @@ class LocalEngine:
         request = Request(geometry, quality=DECODE_QUALITY)
         models = self._models(model.checkpoint)
         with self._session(model, models, request, host, must_fit=False) as session:
-            given = SampledLatents(latents.video, latents.audio)
+            given = SampledLatents(latents.video.clone(), latents.audio.clone())
             sound = decode(session, geometry, given, models, out, with_sound=with_sound)
             report = session.report.as_json()
         return Decoded(out, sound if with_sound else None, AUDIO_SAMPLE_RATE_HZ, _new(report))
@@ -139,6 +159,7 @@ class LocalEngine:
         """Nothing is held between calls."""
         return 0, 0
 
+    @_plain_tensors
     def _sample(
         self, model: ModelHandle, request: Request, conditions: Conditions, host: Host,
         first: Latents | None, keep_first: Callable[[Latents], None],
@@ -154,7 +175,7 @@ class LocalEngine:
         times = [
             step for item in passes.passes for step in item.schedule.table_times(conditioning.times)
         ]
-        kept = [] if first is None else [first]
+        kept = [] if first is None else [Latents(first.video.clone(), first.audio.clone())]
 
         def keep(latents: SampledLatents) -> None:
             kept.append(Latents(latents.video, latents.audio))
@@ -262,7 +283,7 @@ def _conditioning(request: Request, conditions: Conditions) -> Any:
     shape = (1, 24, 1, request.geometry.latent_height, request.geometry.latent_width)
     keyframes = []
     for item in sorted(conditions.keyframes, key=lambda item: int(item["frame"])):
-        name, latent = names.get(int(item["frame"])), item["latent"].float().cpu()
+        name, latent = names.get(int(item["frame"])), item["latent"].float().cpu().clone()
         if name is None:
             raise RequestError(
                 f"a keyframe at frame {item['frame']}: only the first and the last frame of "
@@ -276,7 +297,7 @@ def _conditioning(request: Request, conditions: Conditions) -> Any:
                 field="conditioning",
             )
         keyframes.append(Keyframe(name, latent))
-    text = TextConditioning(conditions.hidden, conditions.tags.long())
+    text = TextConditioning(conditions.hidden.clone(), conditions.tags.long().clone())
     return Conditioning(text, tuple(keyframes))
 
 

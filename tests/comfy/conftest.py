@@ -138,7 +138,8 @@ def pack(tmp_path: Path, fake_engine: Any, monkeypatch: pytest.MonkeyPatch) -> P
     api = ModuleType("comfy_api.latest")
     api.InputImpl = SimpleNamespace(VideoFromFile=FakeVideo)  # type: ignore[attr-defined]
     for module in (comfy, nested, ModuleType("comfy_api"), api):
-        monkeypatch.setitem(sys.modules, module.__name__, module)
+        if module.__name__ not in sys.modules:  # a test may have put fuller stand-ins there
+            monkeypatch.setitem(sys.modules, module.__name__, module)
     return Pack(
         engine=fake_engine,
         runs=RunBook(lambda: tmp_path / "runs"),

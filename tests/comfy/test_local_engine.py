@@ -1,0 +1,153 @@
+"""The engine behind the nodes, on the miniature checkpoint, the way ComfyUI calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import av
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from lowpeak.engine.errors import Cancelled, CheckpointError, RequestError
+from lowpeak.engine.events import QuietHost
+from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.models import lora_shapes
+from lowpeak.engine.request import Request
+from lowpeak.engine.toy import write_toy
+from lowpeak.nodes.engine_seam import Conditions, Latents, Pictures
+from lowpeak.nodes.handles import LoraHandle, ModelHandle, file_identity
+from lowpeak.nodes.local_engine import LocalEngine
+
+SIZE = Geometry(256, 256, 22)
+
+
+class Quiet(QuietHost):
+    """A host that may be told to stop after some events."""
+
+    def __init__(self, stop_after: int = 1 << 30) -> None:
+        super().__init__()
+        self.stop_after, self.described = stop_after, []
+
+    def is_cancelled(self) -> bool:
+        return len(self.events) >= self.stop_after
+
+    def describe(self, request: Any, plan: Any) -> None:
+        self.described.append((request, plan))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> ModelHandle:
+    folder = tmp_path_factory.mktemp("toy") / "toy"
+    write_toy(folder, size="tiny", weight_format="edge-fp8-rowwise", seed=3)
+    return ModelHandle(folder, file_identity(folder))
+
+
+@pytest.fixture(scope="module")
+def lora(model: ModelHandle) -> LoraHandle:
+    generator, tensors = torch.Generator().manual_seed(5), {}
+    for name, shape in lora_shapes(model.checkpoint).parameters.items():
+        if name.endswith("to_k.weight"):
+            module = "transformer." + name.removesuffix(".weight").replace("attn.orig", "attn")
+            tensors[f"{module}.lora_A.weight"] = torch.randn(2, shape[1], generator=generator)
+            tensors[f"{module}.lora_B.weight"] = torch.randn(shape[0], 2, generator=generator)
+    file = model.checkpoint.parent / "k.safetensors"
+    save_file(tensors, file)
+    return LoraHandle(file, 1.0, False, file_identity(file))
+
+
+@pytest.fixture
+def engine() -> LocalEngine:
+    return LocalEngine(lambda: "cpu")
+
+
+def request(model: ModelHandle, **more: Any) -> Request:
+    settings = {"base_steps": 2, "refine_steps": 1, "seed": 7, **more}
+    return Request(SIZE, loras=model.lora_choices, **settings)
+
+
+def conditions(model: ModelHandle, engine: LocalEngine) -> Conditions:
+    made = engine.encode(model, Request(SIZE, prompt="a fox in snow"), Pictures(), Quiet())
+    assert made.hidden.shape[0] == made.tags.shape[0] > 1
+    return made
+
+
+def test_a_graphs_stages_agree_with_each_other_inside_inference_mode(
+    model: ModelHandle, lora: LoraHandle, engine: LocalEngine, tmp_path: Path
+) -> None:
+    host, kept = Quiet(), []
+    styled = model.with_lora(lora)
+    with torch.inference_mode():
+        given = conditions(model, engine)
+        plain = engine.sample(model, request(model), given, host, kept.append)
+        again = engine.refine(model, request(model, two_pass=True), given, kept[0], Quiet())
+        other = engine.sample(styled, request(styled), given, Quiet(), lambda first: None)
+        out = tmp_path / "x.mp4"
+        decoded = engine.decode(model, plain.latents, out, Quiet(), with_sound=True)
+    assert torch.equal(plain.latents.video, again.latents.video), "the second pass alone"
+    assert torch.equal(plain.latents.audio, again.latents.audio)
+    assert torch.equal(kept[0].video, plain.first_pass.video)
+    assert not torch.equal(plain.latents.video, other.latents.video), "the LoRA does something"
+    assert other.report["lora"][0]["complete"] and plain.report["latents_sha256"]
+    phases = [item["phase"] for item in plain.report["phases"]]
+    assert phases[0] == "sample_low" and phases[-1] == "sample_high"
+    assert host.described[0][1]["fits"]
+    with av.open(str(decoded.file)) as container:
+        assert sum(1 for _ in container.decode(video=0)) == 22
+    assert decoded.waveform.shape == (2, round(22 / 24 * 32000))
+
+
+def test_stop_is_heard_at_the_next_border(model: ModelHandle, engine: LocalEngine) -> None:
+    given, host = conditions(model, engine), Quiet(stop_after=3)
+    with pytest.raises(Cancelled):
+        engine.sample(model, request(model, base_steps=8), given, host, lambda first: None)
+    assert len(host.events) < 8, "it did not go on to the end"
+
+
+def test_what_cannot_be_carried_is_refused_by_name(model: ModelHandle, engine: LocalEngine) -> None:
+    given, latent = conditions(model, engine), torch.zeros(1, 24, 1, 16, 16)
+
+    def sample(**more: Any) -> None:
+        made = Conditions(given.hidden, given.tags, **more)
+        engine.sample(model, request(model), made, Quiet(), lambda first: None)
+
+    with pytest.raises(RequestError, match="only the first and the last"):
+        sample(keyframes=({"frame": 5, "latent": latent},))
+    with pytest.raises(RequestError, match="another canvas"):
+        sample(keyframes=({"frame": 0, "latent": latent[..., :8]},))
+    with pytest.raises(RequestError, match="reference"):
+        sample(references=({"kind": "image"},))
+    with pytest.raises(RequestError, match="reference"):
+        images = (torch.zeros(1, 8, 8, 3),)
+        engine.encode(model, request(model), Pictures(images=images), Quiet())
+
+
+def test_a_first_pass_of_another_size_is_refused(model: ModelHandle, engine: LocalEngine) -> None:
+    given = conditions(model, engine)
+    wrong = Latents(torch.zeros(1, 24, 7, 20, 16), torch.zeros(1, 32, 2, 37))
+    with pytest.raises(RequestError, match="first-pass latents"):
+        engine.refine(model, request(model, two_pass=True), given, wrong, Quiet())
+
+
+def test_forecasts_for_here_and_for_other_machines(model: ModelHandle, engine: LocalEngine) -> None:
+    here = engine.forecast(request(model), model, {})
+    assert here["fits"] and {item["phase"] for item in here["phases"]} >= {"encode", "decode"}
+    big = Request(Geometry(1344, 768, 243))
+    other = engine.forecast(big, None, {"vram_bytes": 8 << 30, "ram_bytes": 16 << 30})
+    assert other["fits"] and other["total_seconds"] > 0
+    tiny = engine.forecast(big, None, {"vram_bytes": 1 << 30, "ram_bytes": 16 << 30})
+    assert not tiny["fits"] and tiny["short"][0]["axis"] == "vram"
+    limited = engine.forecast(request(model), model, {"ram_limit_bytes": 1 << 28})
+    assert not limited["fits"]
+
+
+def test_a_lora_of_another_model_is_refused(
+    model: ModelHandle, lora: LoraHandle, engine: LocalEngine, tmp_path: Path
+) -> None:
+    assert "bound" in engine.bind_lora(model, lora.file, allow_partial=False)[0]
+    file = tmp_path / "other.safetensors"
+    names = [f"lora_unet_down_blocks_0.lora_{side}.weight" for side in ("down", "up")]
+    save_file({name: torch.ones(2, 2) for name in names}, file)
+    with pytest.raises(CheckpointError):
+        engine.bind_lora(model, file, allow_partial=False)
