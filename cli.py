@@ -1,28 +1,51 @@
 """`lowpeak ...`: arguments in, engine called, answer out. Nothing is computed here.
 
-Every command gives an Answer: a JSON document for `--json`, and the same in words. Standard output
-carries the answer alone; messages go to standard error. Exit codes are those of engine/errors.py,
-2 for bad arguments. The engine is imported inside the commands, so that `plan` and `--help` answer
-without torch.
+What commands share is in cli_base.py; the groups `models` and `bench` are in cli_models.py and
+cli_bench.py. The engine is imported inside the commands, so that `plan` and `--help` answer without
+torch.
 """
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from .engine.errors import Cancelled, CheckpointError, LowpeakError, RequestError
+from .cli_base import (
+    Answer,
+    BaseSteps,
+    Capability,
+    Card,
+    Checkpoint,
+    Device,
+    DiskGbps,
+    Frames,
+    Height,
+    Json,
+    LinkGbps,
+    NotBuilt,
+    QualityName,
+    RamGib,
+    RefineSteps,
+    Seconds,
+    System,
+    TwoPass,
+    VramGib,
+    Width,
+    ascii_only,
+    build_request,
+    command,
+    find_checkpoint,
+)
+from .cli_bench import bench
+from .cli_models import models
+from .engine.errors import Cancelled, CheckpointError, RequestError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-DEFAULT_SECONDS = 10.0
 
 app = typer.Typer(
     name="lowpeak",
@@ -32,99 +55,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-models = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
-bench = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
 app.add_typer(bench, name="bench", help="Measure at real shapes; rows as JSON.")
 app.add_typer(models, name="models", help="Model files: found, fetched, verified, converted.")
-
-
-class NotBuilt(LowpeakError):
-    """The command exists in the interface and has no body in this version."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a command found. `document` is JSON-ready; `text` says the same to a person."""
-
-    document: dict[str, Any]
-    text: str
-    exit_code: int = 0
-
-
-def command(group: typer.Typer, name: str) -> Callable[[Callable[..., Answer]], Any]:
-    """Register a function as a command that prints its Answer and returns its exit code."""
-
-    def register(body: Callable[..., Answer]) -> Any:
-        @functools.wraps(body)
-        def answered(**options: Any) -> int:
-            as_json = bool(options.get("as_json"))
-            try:
-                answer = body(**options)
-            except KeyboardInterrupt:
-                return report_error(Cancelled("start"), as_json=as_json)
-            except LowpeakError as refused:
-                return report_error(refused, as_json=as_json)
-            print(json.dumps(answer.document) if as_json else answer.text)
-            return answer.exit_code
-
-        return group.command(name)(answered)
-
-    return register
-
-
-def report_error(error: LowpeakError, *, as_json: bool) -> int:
-    """Say what went wrong; returns the exit code."""
-    print(f"lowpeak: {type(error).__name__}: {ascii_only(str(error))}", file=sys.stderr)
-    if as_json:
-        fits = {"fits": False} if error.exit_code == 3 else {}
-        print(json.dumps({**fits, **error.as_json()}))
-    return error.exit_code
-
-
-def ascii_only(text: str) -> str:
-    """`text` for a console of any code page."""
-    return text.encode("ascii", "backslashreplace").decode("ascii")
-
-
-# --- options -------------------------------------------------------------------------------------
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-Width = Annotated[float, typer.Option(help="Pixels; snapped to a multiple of 32.")]
-Height = Annotated[float, typer.Option(help="Pixels; snapped to a multiple of 32.")]
-Seconds = Annotated[float | None, typer.Option(help="Length; default 10. Or give --frames.")]
-Frames = Annotated[int | None, typer.Option(help="Length in frames, 24 a second, 17n+5.")]
-QualityName = Annotated[str, typer.Option(help="light, medium, high or max.")]
-TwoPass = Annotated[bool | None, typer.Option("--two-pass/--single-pass", help="Else by quality.")]
-BaseSteps = Annotated[int | None, typer.Option(help="Evaluations of the first pass, 1..32.")]
-RefineSteps = Annotated[int | None, typer.Option(help="Evaluations of the second pass, 1..31.")]
-Checkpoint = Annotated[Path | None, typer.Option(help="Checkpoint folder.")]
-VramGib = Annotated[float | None, typer.Option(help="Device memory to use, GiB.")]
-RamGib = Annotated[float | None, typer.Option(help="Host memory to use, GiB.")]
-System = Annotated[str | None, typer.Option(help="linux or windows; another machine's.")]
-Capability = Annotated[str | None, typer.Option(help="Compute capability, such as 8.9.")]
-LinkGbps = Annotated[float | None, typer.Option(help="Host to device, 10^9 bytes a second.")]
-DiskGbps = Annotated[float | None, typer.Option(help="Disk reads, 10^9 bytes a second.")]
-Folder = Annotated[Path | None, typer.Argument(help="Folder of model files.")]
-Card = Annotated[str | None, typer.Option(help="A card of calibration/cards.toml.")]
-
-
-def build_request(
-    *,
-    width: float,
-    height: float,
-    seconds: float | None,
-    frames: int | None,
-    **settings: Any,
-) -> tuple[Any, list[str]]:
-    """The Request of the size options, and a notice for each value that was snapped."""
-    from .engine.geometry import plan_geometry
-    from .engine.request import Request
-
-    if seconds is None and frames is None:
-        seconds = DEFAULT_SECONDS
-    geometry, notices = plan_geometry(width, height, frames=frames, seconds=seconds)
-    for notice in notices:
-        print(f"lowpeak: {ascii_only(notice)}", file=sys.stderr)
-    return Request(geometry=geometry, **settings), notices
 
 
 # --- plan ----------------------------------------------------------------------------------------
@@ -226,7 +158,7 @@ def generate(
     lora: Annotated[list[str] | None, typer.Option(help="FILE[:STRENGTH]; repeatable.")] = None,
     vram_gib: VramGib = None,
     ram_gib: RamGib = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     resume: Annotated[Path | None, typer.Option(help="V.request.json of an earlier run.")] = None,
     stop_after: Annotated[str | None, typer.Option(help="encode, first or sample.")] = None,
     keep_prompt: Annotated[bool, typer.Option(help="Keep the prompt in the report.")] = False,
@@ -263,7 +195,7 @@ def generate(
 @command(app, "demo")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder.")] = Path("out"),
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "cpu",
+    device: Device = "cpu",
     as_json: Json = False,
 ) -> Answer:
     """One miniature request from prompt to MP4, on random weights."""
@@ -292,37 +224,6 @@ def toy_checkpoint(
     return Answer(document, f"{folder}: {document['bytes'] / 1e9:.3f} GB, {size}, {weight_format}")
 
 
-# --- benchmarks ----------------------------------------------------------------------------------
-def _bench(name: str, help_text: str) -> None:
-    """Register one benchmark; its body lives in engine/bench.py."""
-
-    def body(
-        checkpoint: Checkpoint = None,
-        width: Width = 1344,
-        height: Height = 768,
-        frames: Annotated[int, typer.Option(help="17n+5.")] = 243,
-        vram_gib: VramGib = None,
-        ram_gib: RamGib = None,
-        repeats: Annotated[int, typer.Option(help="Measured repetitions.")] = 5,
-        as_json: Json = False,
-    ) -> Answer:
-        raise NotBuilt(f"bench {name} is not built yet")
-
-    body.__doc__ = help_text
-    command(bench, name)(body)
-
-
-for _name, _help in {
-    "step": "One sampling step under a placement.",
-    "stream": "Blocks from disk and host to the device.",
-    "encode": "The text encoder.",
-    "decode": "The video decoder.",
-    "grid": "The capacity heat maps.",
-    "forecast": "Forecast against measurement.",
-}.items():
-    _bench(_name, _help)
-
-
 # --- machine and files ---------------------------------------------------------------------------
 @command(app, "doctor")
 def doctor(
@@ -334,37 +235,6 @@ def doctor(
 
     document = examine(probe=probe)
     return Answer(document, doctor_text(document))
-
-
-@command(models, "list")
-def models_list(folder: Folder = None, as_json: Json = False) -> Answer:
-    """What is needed, and what is here."""
-    raise NotBuilt("models list is not built yet")
-
-
-@command(models, "pull")
-def models_pull(folder: Folder = None, as_json: Json = False) -> Answer:
-    """Fetch what is missing, after its licence was accepted."""
-    raise NotBuilt("models pull is not built yet")
-
-
-@command(models, "verify")
-def models_verify(folder: Folder = None, as_json: Json = False) -> Answer:
-    """What is wrong with the files of a folder: file, tensor, expected, found."""
-    raise NotBuilt("models verify is not built yet")
-
-
-@command(models, "convert")
-def models_convert(
-    source: Annotated[Path, typer.Argument(help="OpenVDN folder or ComfyUI file.")],
-    target: Annotated[Path, typer.Argument(help="Folder of the result.")],
-    weight_format: Annotated[str, typer.Option("--format", help="An edge layout.")] = (
-        "edge-fp8-rowwise"
-    ),
-    as_json: Json = False,
-) -> Answer:
-    """Write a checkpoint in an edge layout, block by block."""
-    raise NotBuilt("models convert is not built yet")
 
 
 @command(app, "inspect-lora")
@@ -383,18 +253,6 @@ def inspect_lora(
     return Answer(
         report.as_json(), report.table(), 0 if report.complete else CheckpointError.exit_code
     )
-
-
-def find_checkpoint(given: Path | None) -> Path:
-    """The checkpoint folder of the option, or of LOWPEAK_CHECKPOINT."""
-    named = os.environ.get("LOWPEAK_CHECKPOINT")
-    if given is None and not named:
-        raise RequestError(
-            "no checkpoint: give --checkpoint DIR, or make a miniature one with "
-            "`lowpeak toy-checkpoint DIR`",
-            field="checkpoint",
-        )
-    return given or Path(str(named))
 
 
 def main() -> None:

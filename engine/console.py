@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -22,6 +22,7 @@ from .report import RunReport
 from .units import format_gib, format_seconds
 
 BAR_AFTER_SECONDS = 2.0
+FileProgress = Callable[[int, int, str], None]  # done, all, name
 
 
 class ConsoleHost:
@@ -123,3 +124,22 @@ def report_text(report: RunReport, out: Path) -> str:
     if report.latents_sha256:
         lines.append(f"latents sha256: {report.latents_sha256}")
     return "\n".join(lines)
+
+
+def say(text: str) -> None:
+    """A message for a person, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def console_progress(
+    what: str, *, quiet: bool = False
+) -> Iterator[Callable[[int, int, str], None]]:
+    """A progress function (done, all, name) for long file work, drawn like that of a run."""
+    host = ConsoleHost(quiet=quiet)
+    try:
+        yield lambda done, whole, name: host.emit(
+            Event("progress", what, name, step=done, steps=whole)
+        )
+    finally:
+        host.close()

@@ -61,7 +61,9 @@ def decode(
                     done_frames += len(frames)
                     session.progress(done_frames, geometry.frames)
 
-                models.decode_video(latents.video, take, session.host.is_cancelled)
+                models.decode_video(
+                    latents.video, take, session.host.is_cancelled, session.placement("decode")
+                )
             if with_sound:
                 writer.write_audio(sound)
         measured.steps = 1

@@ -26,6 +26,8 @@ OPTIONAL = {
     "av": "video files",
 }
 PROBE_BYTES = 256 * MIB
+FORMATS = ("fp8-rowwise", "fp8-tensor", "int8-convrot", "plain")
+HEAD_DIM = 128
 
 
 def examine(*, probe: bool = False, folder: Path | None = None) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def doctor_text(document: Mapping[str, Any]) -> str:
     for name, state in document["optional"].items():
         lines.append(f"{'has' if state['found'] else 'lacks':<8} {name}: {state['for']}")
     for op, state in document["kernels"].items():
-        lines.append(f"kernel   {op}: {state['chosen']} ({state['reason']})")
+        lines.append(f"kernels  {op}: {state['chosen']}")
         lines += [f"           not {other}: {why}" for other, why in state["refused"].items()]
     comfyui = document["comfyui"]
     lines.append(f"ComfyUI  {comfyui['path'] or 'not seen'} {comfyui['version'] or ''}".rstrip())
@@ -76,14 +78,17 @@ def _optional(name: str, what: str) -> dict[str, Any]:
 
 
 def _kernels() -> dict[str, Any]:
-    """Per operation: what would run here and why the others would not."""
+    """Per weight format: what would run here and why the others would not."""
     import torch
 
-    if not torch.cuda.is_available():
-        reason = "no CUDA device: only the plain PyTorch forms run"
-        return {"all": {"chosen": "reference", "reason": reason, "refused": {}}}
-    reason = "the accuracy probe of faster forms is not built yet"
-    return {"all": {"chosen": "reference", "reason": reason, "refused": {}}}
+    from ..kernels.registry import choose_ops
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    found = {}
+    for kind in FORMATS:
+        choice = choose_ops(device, head_dim=HEAD_DIM, kind=kind)
+        found[kind] = {"chosen": choice.name, "refused": dict(choice.against)}
+    return found
 
 
 def _comfyui() -> dict[str, Any]:
@@ -104,8 +109,13 @@ def _measure(folder: Path) -> dict[str, float | None]:
     return {
         "disk_read": _disk_rate(folder),
         "host_copy": _timed(_host_copy),
-        "link_to_device": _timed(_link_copy),
+        "link_to_device": link_rate(),
     }
+
+
+def link_rate() -> float | None:
+    """Bytes a second from page-locked host memory to the device, None without one."""
+    return _timed(_link_copy)
 
 
 def _disk_rate(folder: Path) -> float | None:

@@ -126,11 +126,12 @@ def save_tensors(
     target: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | None = None
 ) -> None:
     """Write a safetensors file, whole or not at all; `about` goes into its header as JSON."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(target) as partial:
-        save_file(plain, partial, metadata={"lowpeak": json.dumps(about or {})})
+        # Bytes first: the library's own file writer leaves files that only their owner may read.
+        partial.write_bytes(save(plain, metadata={"lowpeak": json.dumps(about or {})}))
 
 
 def load_tensors(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +34,19 @@ from .request import LoraChoice
 from .sampling.two_pass import Lift
 from .sampling.upscaler_file import open_upscaler
 from .sampling.upscaler_tiled import tiled_lift
+from .streamed import choose_places
 from .streaming import StreamedDenoisers
 from .text.encoder import FOLDER as TEXT_FOLDER
 from .text.encoder import TextEncoder, open_text_encoder
 from .vae.audio import decode_audio
 from .vae.decoder import decode_video
+from .vae.encoder import encode_keyframe
 from .vae.files import open_audio_vae, open_video_vae
+from .vae.streamed import StreamedBlocks
+from .vae.tiles import split_axis
 
+STRIDE_PX = 16
+KEYFRAME_SEED = 42  # facts: model sheet g
 VAE_FOLDER, AUDIO_FOLDER, UPSCALER_FILE = "vae", "audio_vae", "upscaler.safetensors"
 
 
@@ -133,27 +138,51 @@ class ModelSet:
         latents: Tensor,
         on_frames: Callable[[Tensor], None],
         is_cancelled: Callable[[], bool],
+        placement: Placement | None = None,
     ) -> None:
         """Hand over the frames of latents [1, 24, F, H/16, W/16], uint8 [n, H, W, 3] a clip.
 
-        Raises Cancelled at block borders.
+        placement: where the decoder's blocks wait, and how many tiles share a pass through them;
+        None keeps all of them in host memory. Raises Cancelled at block borders.
         """
         file = open_video_vae(self.folder / VAE_FOLDER)
-        compute = torch.float16 if self.device.type == "cuda" else torch.float32
-        with torch.inference_mode():
+        dtype = torch.float16 if self.device.type == "cuda" else torch.float32
+        if placement is None:
+            placement = Placement(pinned_blocks=file.config.blocks)
+        resident, pinned = choose_places(placement, file.config.blocks)
+        tiles = count_tiles(latents.shape[-2] * STRIDE_PX, latents.shape[-1] * STRIDE_PX)
+        with (
+            torch.inference_mode(),
+            StreamedBlocks(
+                file,
+                self.device,
+                dtype,
+                resident=resident,
+                pinned=pinned,
+                slots=max(1, placement.transfer_slots),
+            ) as blocks,
+        ):
             decode_video(
                 latents,
                 file.root(self.device),
-                partial(file.blocks, self.device, compute),
+                blocks,
                 file.config,
-                compute_dtype=compute,
+                clips_per_group=max(1, placement.tiles_per_group // tiles),
+                compute_dtype=dtype,
                 on_frames=on_frames,
                 is_cancelled=is_cancelled,
             )
 
     def encode_picture(self, picture: Tensor) -> Tensor:
-        """Normalised latents [1, 24, 1, H/16, W/16] of a keyframe, uint8 [H, W, 3]."""
-        raise CheckpointError("keyframes cannot be encoded yet", file=self.folder / VAE_FOLDER)
+        """Normalised latents [1, 24, 1, H/16, W/16] of a keyframe, uint8 [H, W, 3].
+
+        The posterior is sampled with the pipeline's own seed, so a picture has one encoding.
+        """
+        file = open_video_vae(self.folder / VAE_FOLDER)
+        generator = torch.Generator().manual_seed(KEYFRAME_SEED)
+        with torch.inference_mode():
+            tensors = file.encoder(self.device)
+            return encode_keyframe(picture, tensors, file.config, generator=generator).cpu()
 
     def bind_loras(self, choices: Sequence[LoraChoice], *, allow_partial: bool = False) -> LoraSet:
         """Adapters bound to this transformer. Raises what engine/lora raises, before any work."""
@@ -179,6 +208,14 @@ class ModelSet:
             sizes["vae_hidden"] = video.config.width
             sizes["vae_ffn"] = video.config.ffn_width
         return sizes
+
+
+def count_tiles(height_px: int, width_px: int) -> int:
+    """Decoder tiles of one clip."""
+    tall, wide = (
+        split_axis(side, TILE_PX, TILE_OVERLAP_PX).tiles for side in (height_px, width_px)
+    )
+    return tall * wide
 
 
 def open_models(folder: Path, device: torch.device | str) -> ModelSet:

@@ -17,6 +17,7 @@ import torch
 from .errors import Cancelled, MeasuredOverrun
 from .events import Event, Host
 from .meter import Meter, resident_bytes
+from .planner.types import Placement
 from .report import PhaseMeasurement, RunReport
 
 
@@ -61,6 +62,11 @@ class Session:
             if measured is not None:
                 self.report.add_phase(measured, dict(forecast) if forecast else None)
                 self._announce("measured", name, measured.as_json())
+
+    def placement(self, phase: str) -> Placement | None:
+        """Where the plan puts the bytes of `phase`; None without a plan for it."""
+        found = (self._forecasts.get(phase) or {}).get("placement")
+        return Placement(**found) if found else None
 
     def progress(self, step: int, steps: int, seconds: float | None = None) -> None:
         """Tell the host how far the current phase is."""

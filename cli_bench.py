@@ -1,0 +1,141 @@
+"""`lowpeak bench ...`: measurements at real shapes, one JSON row a case. Bodies in engine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .cli_base import (
+    Answer,
+    Checkpoint,
+    Device,
+    Json,
+    RamGib,
+    VramGib,
+    command,
+    find_checkpoint,
+)
+
+bench = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+Width = Annotated[int, typer.Option(help="Pixels, a multiple of 32.")]
+Height = Annotated[int, typer.Option(help="Pixels, a multiple of 32.")]
+Frames = Annotated[int, typer.Option(help="17n+5.")]
+Repeats = Annotated[int, typer.Option(help="Measured repetitions after a warm-up.")]
+TextRows = Annotated[int, typer.Option(help="Rows of the prompt.")]
+
+
+@command(bench, "step")
+def bench_step(
+    checkpoint: Checkpoint = None,
+    width: Width = 1344,
+    height: Height = 768,
+    frames: Frames = 243,
+    vram_gib: VramGib = None,
+    ram_gib: RamGib = None,
+    text_rows: TextRows = 500,
+    repeats: Repeats = 5,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> Answer:
+    """One sampling step as it is planned here, both memory caps honoured for real."""
+    from .engine.bench_cases import Case, row_text, step_row
+    from .engine.geometry import Geometry
+
+    case = Case(
+        find_checkpoint(checkpoint), Geometry(width, height, frames), vram_gib, ram_gib, device,
+        repeats,
+    )  # fmt: skip
+    row = step_row(case, text_rows)
+    return Answer(row, row_text(row))
+
+
+@command(bench, "forecast")
+def bench_forecast(
+    checkpoint: Checkpoint = None,
+    width: Width = 1344,
+    height: Height = 768,
+    frames: Frames = 243,
+    vram_gib: VramGib = None,
+    ram_gib: RamGib = None,
+    text_rows: TextRows = 500,
+    repeats: Repeats = 3,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> Answer:
+    """A measured step beside its forecast."""
+    from .engine.bench_cases import Case, forecast_row, row_text
+    from .engine.geometry import Geometry
+
+    case = Case(
+        find_checkpoint(checkpoint), Geometry(width, height, frames), vram_gib, ram_gib, device,
+        repeats,
+    )  # fmt: skip
+    row = forecast_row(case, text_rows)
+    return Answer(row, row_text(row))
+
+
+@command(bench, "stream")
+def bench_stream(
+    checkpoint: Checkpoint = None, device: Device = "auto", as_json: Json = False
+) -> Answer:
+    """Blocks from the disk by the store's own reader, and from host memory to the device."""
+    from .engine.bench_cases import row_text, stream_row
+
+    row = stream_row(find_checkpoint(checkpoint), device)
+    return Answer(row, row_text(row))
+
+
+@command(bench, "encode")
+def bench_encode(
+    checkpoint: Checkpoint = None,
+    text_rows: TextRows = 300,
+    repeats: Repeats = 3,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> Answer:
+    """The text encoder."""
+    from .engine.bench_cases import encode_row, row_text
+
+    row = encode_row(find_checkpoint(checkpoint), device, text_rows, repeats)
+    return Answer(row, row_text(row))
+
+
+@command(bench, "decode")
+def bench_decode(
+    checkpoint: Checkpoint = None,
+    width: Width = 1344,
+    height: Height = 768,
+    frames: Frames = 243,
+    vram_gib: VramGib = None,
+    ram_gib: RamGib = None,
+    repeats: Repeats = 3,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> Answer:
+    """The video decoder, without the muxer."""
+    from .engine.bench_cases import Case, decode_row, row_text
+    from .engine.geometry import Geometry
+
+    case = Case(
+        find_checkpoint(checkpoint), Geometry(width, height, frames), vram_gib, ram_gib, device,
+        repeats,
+    )  # fmt: skip
+    row = decode_row(case)
+    return Answer(row, row_text(row))
+
+
+@command(bench, "grid")
+def bench_grid(
+    width: Width = 1344,
+    height: Height = 768,
+    frames: Frames = 243,
+    card: Annotated[str, typer.Option(help="Whose rates.")] = "h200",
+    as_json: Json = False,
+) -> Answer:
+    """The capacity grid: seconds a step for 8 to 32 GiB of VRAM and of RAM."""
+    from .engine.bench_cases import grid_rows, grid_text
+    from .engine.geometry import Geometry
+
+    rows = grid_rows(Geometry(width, height, frames), card)
+    return Answer({"bench": "grid", "card": card, "rows": rows}, grid_text(rows))
