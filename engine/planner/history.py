@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..request import Request
+from .calibration import Calibration
 from .types import HardwareSnapshot, Placement, Plan
 
 VERSION = 1
@@ -116,6 +117,59 @@ def shape_key(request: Request) -> str:
         f"k{request.keyframes}r{len(request.references)}l{len(request.loras)}",
     ]
     return "/".join(parts)
+
+
+_ENDS = {
+    "done": "done",
+    "MeasuredOverrun": "out_of_memory",
+    "out_of_device_memory": "out_of_memory",
+    "out_of_host_memory": "out_of_memory",
+    "killed_by_kernel": "out_of_memory",
+    "Cancelled": "cancelled",
+    "cancelled": "cancelled",
+}
+
+
+def attempt_of(
+    report: Mapping[str, Any],
+    machine: str,
+    shape: str,
+    started: float,
+    *,
+    disturbed: str = "",
+    software: str = "",
+) -> Attempt:
+    """The attempt that a report (V.request.json) tells of. Phases without a forecast teach nothing."""
+    ends = report.get("attempts") or [{"outcome": "failed"}]
+    phases = []
+    for item in report.get("phases", ()):
+        forecast, measured = item.get("forecast"), item["measured"]
+        if forecast is None:
+            continue
+        place = forecast.get("placement")
+        phases.append(
+            PhaseRecord(
+                item["phase"],
+                int(measured.get("steps") or 0),
+                forecast.get("vram_peak_bytes"),
+                measured.get("vram_peak_bytes"),
+                forecast.get("ram_peak_bytes"),
+                measured.get("ram_peak_bytes"),
+                forecast.get("seconds"),
+                measured.get("seconds"),
+                None if place is None else Placement(**place),
+            )
+        )
+    return Attempt(
+        machine,
+        shape,
+        started,
+        _ENDS.get(str(ends[-1].get("outcome")), "failed"),
+        tuple(phases),
+        disturbed,
+        software,
+        {key: value for key, value in report.get("request", {}).items() if key != "prompt"},
+    )
 
 
 class History:
@@ -248,6 +302,14 @@ class History:
                 margin = max(floor_bytes, max(clean[-CLEAN_RUNS_TO_LOWER:]))
         basis = f"{len(overruns)} run(s) on this machine" if overruns else "no run on this machine"
         return margin, f"{axis.upper()} margin {margin / 2**30:.2f} GiB, from {basis}"
+
+    def margins(self, snapshot: HardwareSnapshot, calibration: Calibration) -> dict[str, int]:
+        """What `plan_request` takes as margins on this machine: bytes by axis."""
+        machine = machine_key(snapshot)
+        return {
+            axis: self.margin(machine, axis, calibration.margin_bytes(axis, snapshot.system))[0]
+            for axis in ("vram", "ram")
+        }
 
     def forecast_seconds(
         self, machine: str, shape: str, plan: Plan, *, software: str | None = None

@@ -10,10 +10,12 @@ import pytest
 from planner_tools import machine, plan_on, single_pass
 
 from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.planner.calibration import choose_calibration
 from lowpeak.engine.planner.history import (
     Attempt,
     History,
     PhaseRecord,
+    attempt_of,
     is_disturbed,
     machine_key,
     shape_key,
@@ -205,3 +207,48 @@ def test_an_unknown_outcome_or_axis_is_refused(history: History) -> None:
         run(outcome="fine")
     with pytest.raises(ValueError, match="axis"):
         history.overruns(HERE, "disk")
+
+
+def test_a_report_becomes_an_attempt_without_its_prompt(history: History) -> None:
+    place = Placement(resident_blocks=3)
+    report = {
+        "request": {"width": 1344, "prompt": "secret"},
+        "attempts": [{"outcome": "out_of_device_memory"}, {"outcome": "done"}],
+        "phases": [
+            {"phase": "encode", "forecast": None, "measured": {"seconds": 1.0}},
+            {
+                "phase": "sample_high",
+                "forecast": {
+                    "vram_peak_bytes": 1000,
+                    "ram_peak_bytes": None,
+                    "seconds": 90.0,
+                    "placement": place.as_json(),
+                },
+                "measured": {
+                    "vram_peak_bytes": 1700,
+                    "ram_peak_bytes": 5,
+                    "seconds": 95.0,
+                    "steps": 8,
+                },
+            },
+        ],
+    }
+    attempt = attempt_of(report, HERE, SHAPE, 1.0)
+    assert attempt.outcome == "done" and "prompt" not in attempt.request
+    assert [item.name for item in attempt.phases] == ["sample_high"]
+    assert attempt.phases[0].placement == place
+    history.record(attempt)
+    assert history.margin(HERE, "vram", FLOOR)[0] == 700
+    assert history.margin(HERE, "ram", FLOOR)[0] == FLOOR
+    report["attempts"] = [{"outcome": "MeasuredOverrun"}]
+    assert attempt_of(report, HERE, SHAPE, 1.0).outcome == "out_of_memory"
+    assert attempt_of({}, HERE, SHAPE, 1.0).outcome == "failed"
+
+
+def test_margins_of_a_machine_go_into_the_plan(history: History) -> None:
+    snapshot = machine(8, 32, device_name="Card")
+    rows = choose_calibration(snapshot)
+    floors = {axis: rows.margin_bytes(axis, "linux") for axis in ("vram", "ram")}
+    assert history.margins(snapshot, rows) == floors
+    history.record(run(1 << 30, machine_name=machine_key(snapshot)))
+    assert history.margins(snapshot, rows) == {**floors, "vram": 1 << 30}
