@@ -64,9 +64,11 @@ class OnlineOps:
         """See kernels.reference.gates: activated rows first, then quantised from them."""
         return self.quantise_activation(self._ops.swiglu(up, kind="plain").codes, kind, group)
 
-    def linear(self, act: Activation, weight: Weight, out_dtype: torch.dtype) -> Tensor:
+    def linear(
+        self, act: Activation, weight: Weight, out_dtype: torch.dtype, **named: Any
+    ) -> Tensor:
         """See kernels.reference.quantise; the branch is added to the output in place."""
-        out = self._ops.linear(act, weight, out_dtype)
+        out = self._ops.linear(act, weight, out_dtype, **named)
         if not isinstance(weight, AdaptedWeight):
             return out
         assert isinstance(act, CarriedActivation) and act.rows is not None
