@@ -139,7 +139,7 @@ def attempt_of(
     disturbed: str = "",
     software: str = "",
 ) -> Attempt:
-    """The attempt that a report (V.request.json) tells of. Phases without a forecast teach nothing."""
+    """The attempt that a report tells of. Phases without a forecast teach nothing."""
     ends = report.get("attempts") or [{"outcome": "failed"}]
     phases = []
     for item in report.get("phases", ()):

@@ -84,7 +84,8 @@ def _plan(
         phases.append(result)
         return result
 
-    keep(plan_encode(machine, workload(request, request.geometry, facts).text_rows))
+    text_rows = workload(request, request.geometry, facts).text_rows
+    keep(plan_encode(machine, text_rows, request.keyframes + len(request.references)))
     held = 0  # blocks that the sampling worker already has in memory
     for index, item in enumerate(passes):
         search = PassSearch(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..errors import Shortage
 from ..geometry import Geometry
 from .calibration import Calibration
-from .cost import RAM, SECONDS, VRAM, term, total
+from .cost import FP32, RAM, SECONDS, VRAM, term, total
 from .passes import DecodeWork, upscaler_workspace_bytes
 from .search import TIE, Budget
 from .types import Limit, ModelFacts, PhasePlan, Placement, Term
@@ -41,6 +41,10 @@ def _check(phase: str, vram: int, ram: int, budget: Budget) -> list[Shortage]:
     return short
 
 
+def _nonzero(terms: list[Term]) -> tuple[Term, ...]:
+    return tuple(item for item in terms if item.value)
+
+
 def _base(calibration: Calibration) -> list[Term]:
     rows = calibration
     return [
@@ -54,7 +58,7 @@ def _base(calibration: Calibration) -> list[Term]:
     ]
 
 
-def plan_encode(machine: Machine, text_rows: int) -> PhasePlan | list[Shortage]:
+def plan_encode(machine: Machine, text_rows: int, pictures: int = 0) -> PhasePlan | list[Shortage]:
     """Text encoding: every layer is read once from disk and passes through two slots."""
     facts, rows, budget = machine.facts, machine.calibration, machine.budget
     layer, layers = facts.text_layer_bytes, facts.text_encoder_layers
@@ -62,6 +66,12 @@ def plan_encode(machine: Machine, text_rows: int) -> PhasePlan | list[Shortage]:
     embedded = text_rows * facts.text_dim * BF16
     working = [
         term("encoder rows", text_rows * rows["memory.encoder_row"], VRAM),
+        term(
+            "keyframe encoder",
+            rows["memory.keyframe_encoder"] if pictures else 0,
+            VRAM,
+            rows.source("memory.keyframe_encoder"),
+        ),
         term("dequantised matrix", rows["memory.encoder_dequantise"], VRAM),
         *_base(rows),
         term("staging ring", staging, RAM),
@@ -146,37 +156,36 @@ class DecodeSearch:
         counts = sorted({1, 2, 3, 4, 6, 8, self.clips})
         return [self.tiles * count for count in counts if count <= self.clips]
 
-    def clip_parts(self) -> list[int]:
-        """Groups below a clip, for canvases whose clip does not fit."""
-        return sorted({-(-self.tiles // n) for n in range(2, self.tiles + 1)}, reverse=True)
-
     def fixed_terms(self, group: int) -> list[Term]:
         """All but weights, for one group of tiles. Audio is decoded after, and is smaller."""
         facts, rows = self.machine.facts, self.machine.calibration
-        tile = rows["memory.decoder_ffn_rows"] * 3 * facts.vae_ffn * _FP16
-        clips = max(1.0, group / self.tiles) + rows["memory.decoder_frames"] - 1
-        video = self.work.geometry
-        host = 2 * 28 * video.width_px * video.height_px * 3  # uint8 clips on their way to the file
+        video, tokens = self.work.geometry, self.work.tile_tokens
+        frame = video.width_px * video.height_px * 3
+        batch = rows["memory.decoder_batch_tiles"] * tokens
         return [
             *_base(rows),
             term("decoder root", _VAE_ROOT_BYTES, VRAM),
+            term("tile rows", group * tokens * facts.vae_hidden * FP32, VRAM),
             term(
-                "tile rows",
-                group * self.work.tile_tokens * rows["memory.decoder_row"],
+                "tile batch",
+                batch * rows["memory.decoder_batch_row"],
                 VRAM,
-                rows.source("memory.decoder_row"),
+                rows.source("memory.decoder_batch_row"),
             ),
-            term("feed-forward tile", tile, VRAM),
-            term("decoded frames", clips * self.work.clip_frame_bytes, VRAM),
-            term("frames for the encoder", host, RAM),
+            term(
+                "frames being put together",
+                rows["memory.decoder_frames"] * frame * FP32,
+                VRAM,
+                rows.source("memory.decoder_frames"),
+            ),
+            term("frames for the encoder", 2 * 28 * frame, RAM),
         ]
 
     def seconds(self, group: int, resident: int, disk: int, slots: int) -> tuple[float, Limit]:
         """All groups through all blocks, and what limits it."""
         blocks = self.machine.facts.vae_decoder_blocks
         tiles = self.tiles * self.clips
-        per_clip = -(-self.tiles // group) if group < self.tiles else 0
-        groups = per_clip * self.clips if per_clip else -(-tiles // group)
+        groups = -(-tiles // group)
         compute = tiles * blocks * self.tile_seconds
         link = groups * (blocks - resident) * self.upload
         # The first group finds nothing in memory; later ones read only what is not kept.
@@ -223,13 +232,13 @@ class DecodeSearch:
 
     def least(self) -> tuple[int, int]:
         """The smallest device and host needs."""
-        fixed = self.fixed_terms(1)
+        fixed = self.fixed_terms(self.tiles)
         return total(fixed, VRAM) + self.block, total(fixed, RAM) + self.staging
 
     def plan(self) -> PhasePlan | list[Shortage]:
         """The best grouping and residency, or the shortages."""
         rows = self.machine.calibration
-        options = self.options(self.whole_clips()) or self.options(self.clip_parts())
+        options = self.options(self.whole_clips())
         if not options:
             return _check("decode", *self.least(), self.machine.budget) or [
                 Shortage("ram", "decode", self.least()[1], self.machine.budget.ram_bytes)
@@ -265,5 +274,5 @@ class DecodeSearch:
             stack / self.clips,
             limited,
             placement,
-            tuple(item for item in terms if item.value),
+            _nonzero(terms),
         )
