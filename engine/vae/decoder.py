@@ -17,8 +17,8 @@ from torch import Tensor
 
 from ..errors import Cancelled, CheckpointError, RequestError
 from .config import VideoVaeConfig
-from .space import denormalise, pixels_to_uint8
-from .stitch import stitch_tiles
+from .space import PixelBytes, denormalise
+from .stitch import Seams
 from .tiles import TILE_OVERLAP_PX, TILE_PX, Axis, split_axis
 from .vit import Block, apply_block, embed_tiles, linear, rope_tables
 
@@ -55,14 +55,14 @@ def decode_video(
     layout = _Layout.plan(latents, config, tile_px, overlap_px, tiled)
     device = root["proj_in.weight"].device
     tables = rope_tables(layout.tile_shape, config, device)
+    seams = Seams.of(layout.tall, layout.wide, device)
+    raw = denormalise(latents.to(device, torch.float32), config)
     parts: list[Tensor] = []
-    emit = _RawOutput(parts) if on_frames is None else _PixelOutput(on_frames)
+    emit = _RawOutput(parts) if on_frames is None else _PixelOutput(on_frames, device)
     held: list[Tensor] = []
     for first in range(0, layout.clips, clips_per_group):
         group = range(first, min(first + clips_per_group, layout.clips))
-        streams = [
-            embed_tiles(layout.clip_tiles(latents, clip, device), root, config) for clip in group
-        ]
+        streams = [embed_tiles(layout.clip_tiles(raw, clip), root, config) for clip in group]
         count = 0
         for block in blocks() if callable(blocks) else blocks:
             if is_cancelled is not None and is_cancelled():
@@ -76,7 +76,7 @@ def decode_video(
                 "the decoder's stack ended early", expected=f"{config.blocks} blocks", found=count
             )
         for stream in streams:
-            held = _finish_clip(stream, held, root, layout, compute_dtype, emit)
+            held = _finish_clip(stream, held, root, layout, seams, compute_dtype, emit)
         del streams
     for frame in held:
         emit.add(frame)
@@ -121,12 +121,11 @@ class _Layout:
         step = self.config.stride_px
         return self.config.clip_rule.clip_latents, self.tall.size // step, self.wide.size // step
 
-    def clip_tiles(self, latents: Tensor, clip: int, device: torch.device) -> Tensor:
-        """Raw (denormalised) latents of a clip's tiles: [tiles, 24, 7, h, w] float32."""
+    def clip_tiles(self, raw: Tensor, clip: int) -> Tensor:
+        """The tiles of a clip of raw latents [1, 24, F, H, W]: [tiles, 24, 7, h, w]."""
         rule, step = self.config.clip_rule, self.config.stride_px
         start = clip * rule.stride_latents
-        z = latents[0, :, start : start + rule.clip_latents].to(device, torch.float32)
-        z = denormalise(z, self.config, channel_axis=0)
+        z = raw[0, :, start : start + rule.clip_latents]
         _, high, broad = self.tile_shape
         return torch.stack(
             [
@@ -154,13 +153,14 @@ class _RawOutput:
 class _PixelOutput:
     """Turns frames into bytes one at a time, and hands them over a clip at a time."""
 
-    def __init__(self, on_frames: Callable[[Tensor], None]) -> None:
+    def __init__(self, on_frames: Callable[[Tensor], None], device: torch.device) -> None:
         self._on_frames = on_frames
+        self._to_bytes = PixelBytes(device)
         self._frames: list[Tensor] = []
 
     def add(self, frame: Tensor) -> None:
         """frame: [3, H, W] float32."""
-        self._frames.append(pixels_to_uint8(frame[:, None])[0])
+        self._frames.append(self._to_bytes(frame[:, None])[0])
 
     def flush(self) -> None:
         """End of a clip."""
@@ -174,6 +174,7 @@ def _finish_clip(
     held: list[Tensor],
     root: Mapping[str, Tensor],
     layout: _Layout,
+    seams: Seams,
     compute_dtype: torch.dtype,
     emit: _RawOutput | _PixelOutput,
 ) -> list[Tensor]:
@@ -187,7 +188,7 @@ def _finish_clip(
     for item in rule.decoded_frames():
         latent, offset = divmod(item.frame, rule.frames_per_latent)
         if latent != loaded:
-            decoded = _latent_frame(stream, latent, root, layout, compute_dtype)
+            decoded = _latent_frame(stream, latent, root, layout, seams, compute_dtype)
             loaded = latent
         assert decoded is not None
         frame = decoded[:, offset]
@@ -207,6 +208,7 @@ def _latent_frame(
     latent: int,
     root: Mapping[str, Tensor],
     layout: _Layout,
+    seams: Seams,
     compute_dtype: torch.dtype,
 ) -> Tensor:
     """The frames of latent frame `latent` of a clip, tiles stitched: [3, 4, H, W] float32."""
@@ -220,13 +222,15 @@ def _latent_frame(
         root["norm_out.bias"].float(),
         config.decoder_eps,
     ).to(compute_dtype)
-    y = linear(y, root, "proj_out").float()
+    y = linear(y, root, "proj_out")
     step, frames = config.stride_px, config.clip_rule.frames_per_latent
-    y = y.view(-1, high, broad, config.pixel_channels, frames, step, step)
-    y = y.permute(0, 3, 4, 1, 5, 2, 6).reshape(
-        -1, config.pixel_channels, frames, high * step, broad * step
+    tiles = (layout.tall.tiles, layout.wide.tiles)
+    y = y.view(*tiles, high, broad, config.pixel_channels, frames, step, step)
+    # -> channels, frames, (tile row, latent row, pixel row), (the same for columns)
+    sheet = y.permute(4, 5, 0, 2, 6, 1, 3, 7).reshape(
+        config.pixel_channels, frames, tiles[0] * high * step, tiles[1] * broad * step
     )
-    return stitch_tiles(y, layout.tall, layout.wide)
+    return seams.stitch(sheet)
 
 
 def _pair(value: int | tuple[int, int]) -> tuple[int, int]:

@@ -106,6 +106,15 @@ def infer_names(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, .
     return out
 
 
+def fuse_qkv(block: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A block with q, k and v in one linear, [q; k; v]: one wide product is faster than three."""
+    names = [f"attn.to_{letter}." for letter in "qkv"]
+    fused = {name: value for name, value in block.items() if not name.startswith(tuple(names))}
+    for kind in ("weight", "bias"):
+        fused[f"attn.to_qkv.{kind}"] = torch.cat([block[name + kind] for name in names])
+    return fused
+
+
 def _whole(stored: Tensor, heads: int) -> Tensor:
     return stored
 

@@ -20,12 +20,22 @@ def normalise(latents: Tensor, config: VideoVaeConfig, *, channel_axis: int = 1)
     return (latents - mean) / std
 
 
+class PixelBytes:
+    """Model colours to bytes; the constants go to the device once, because each copy would wait."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._mean = torch.tensor(PIXEL_MEAN, device=device).view(3, 1, 1, 1)
+        self._std = torch.tensor(PIXEL_STD, device=device).view(3, 1, 1, 1)
+
+    def __call__(self, frames: Tensor) -> Tensor:
+        """[3, n, H, W] float32 to uint8 [n, H, W, 3], rounded to nearest."""
+        levels = (frames * self._std + self._mean).clamp_(0, 1).mul_(255).round_()
+        return levels.to(torch.uint8).permute(1, 2, 3, 0).contiguous()
+
+
 def pixels_to_uint8(frames: Tensor) -> Tensor:
-    """Model colours [3, n, H, W] float32 to uint8 [n, H, W, 3], rounded to nearest."""
-    mean = frames.new_tensor(PIXEL_MEAN).view(3, 1, 1, 1)
-    std = frames.new_tensor(PIXEL_STD).view(3, 1, 1, 1)
-    levels = (frames * std + mean).clamp_(0, 1).mul_(255).round_()
-    return levels.to(torch.uint8).permute(1, 2, 3, 0).contiguous()
+    """Model colours [3, n, H, W] float32 to uint8 [n, H, W, 3]."""
+    return PixelBytes(frames.device)(frames)
 
 
 def _statistics(like: Tensor, config: VideoVaeConfig, axis: int) -> tuple[Tensor, Tensor]:

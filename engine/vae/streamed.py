@@ -16,6 +16,7 @@ from torch import Tensor
 from ..blocks import BlockStore, BlockStream, TensorSource
 from ..blocks.memory import device_for
 from .files import VideoVaeFile
+from .keys import fuse_qkv
 from .shapes import block_shapes
 
 
@@ -39,12 +40,12 @@ class StreamedBlocks:
     ) -> None:
         self._blocks = file.config.blocks
         self._resources = ExitStack()
-        template = {
-            name: torch.empty(shape, dtype=dtype, device="meta")
-            for name, shape in block_shapes(file.config).items()
-        }
+        shapes = block_shapes(file.config).items()
+        template = fuse_qkv(
+            {name: torch.empty(s, dtype=dtype, device="meta") for name, s in shapes}
+        )
         sources = [
-            TensorSource(template, partial(file.block, index, "cpu", dtype))
+            TensorSource(template, partial(_fused_block, file, index, dtype))
             for index in range(self._blocks)
         ]
         calls = device_for(device)
@@ -74,3 +75,7 @@ class StreamedBlocks:
         for index in range(self._blocks):
             with self.stream.block(index) as handle:
                 yield handle.part()
+
+
+def _fused_block(file: VideoVaeFile, index: int, dtype: torch.dtype) -> dict[str, Tensor]:
+    return fuse_qkv(file.block(index, "cpu", dtype))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lowpeak.engine.vae.decoder import decode_video
 from lowpeak.engine.vae.files import VideoVaeFile, open_video_vae
+from lowpeak.engine.vae.keys import fuse_qkv
 from lowpeak.engine.vae.streamed import StreamedBlocks
 from lowpeak.engine.vae.toy import write_toy_video_vae
 
@@ -43,7 +44,7 @@ def test_the_device_draws_the_pictures_of_the_cpu(file: VideoVaeFile, latents: T
 
 def test_no_placement_changes_a_bit_on_the_device(file: VideoVaeFile, latents: Tensor) -> None:
     root, device, half = file.root("cuda"), torch.device("cuda"), torch.float16
-    blocks = [file.block(i, "cuda", half) for i in range(file.config.blocks)]
+    blocks = [fuse_qkv(file.block(i, "cuda", half)) for i in range(file.config.blocks)]
     wanted = decode_video(latents, root, blocks, file.config, compute_dtype=half)
     places = (((), (0, 1, 2), 1), ((), (), 2), ((0, 2), (1,), 3), ((0, 1, 2), (), 1))
     for resident, pinned, clips in places:

@@ -9,6 +9,7 @@ from torch import Tensor
 from lowpeak.engine.errors import Cancelled
 from lowpeak.engine.vae.decoder import decode_video
 from lowpeak.engine.vae.files import VideoVaeFile, open_video_vae
+from lowpeak.engine.vae.keys import fuse_qkv
 from lowpeak.engine.vae.streamed import StreamedBlocks
 from lowpeak.engine.vae.toy import write_toy_video_vae
 
@@ -37,7 +38,7 @@ def test_no_placement_changes_a_bit(
     pinned: tuple[int, ...],
     clips: int,
 ) -> None:
-    whole = [file.block(i, dtype=torch.float32) for i in range(file.config.blocks)]
+    whole = [fuse_qkv(file.block(i, dtype=torch.float32)) for i in range(file.config.blocks)]
     wanted = decode_video(latents, file.root(), whole, file.config)
     with (
         torch.inference_mode(),
@@ -60,3 +61,14 @@ def test_cancelling_in_a_pass_lets_the_stream_go(file: VideoVaeFile, latents: Te
     ):
         decode_video(latents, file.root(), blocks, file.config, is_cancelled=is_cancelled)
     assert len(asked) == 2
+
+
+def test_one_linear_for_queries_keys_and_values_is_the_same_model(
+    file: VideoVaeFile, latents: Tensor
+) -> None:
+    blocks = [file.block(i, dtype=torch.float32) for i in range(file.config.blocks)]
+    wanted = decode_video(latents, file.root(), blocks, file.config)
+    fused = [fuse_qkv(block) for block in blocks]
+    assert all("attn.to_q.weight" not in b and "attn.to_qkv.bias" in b for b in fused)
+    got = decode_video(latents, file.root(), fused, file.config)
+    assert ((got - wanted).abs().max() / wanted.abs().max()) <= 1e-5
