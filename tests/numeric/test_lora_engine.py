@@ -102,7 +102,11 @@ def by_hand(base: Checkpoint, loras: LoraSet, tables: Checkpoint) -> tuple[torch
 
     AdaLN from `tables`, whose rounding is then the same on both sides.
     """
-    state = {name: value.float() for name, value in plain_state(base).items()}
+    # The published rule rounds the input of norm_out to its weight's bfloat16: keep that dtype.
+    state = {
+        name: value if name.startswith("norm_out.linear") else value.float()
+        for name, value in plain_state(base).items()
+    }
     for name in loras.differences:
         if "adaln_proj" not in name:
             state[name] = state[name] + loras.delta(name)
@@ -124,9 +128,10 @@ def error(found, wanted) -> float:
     )
 
 
-# bf16 weights merged: their rounding. Quantised: activations and sums are quantised.
+# Plain weights online: summation order alone. bf16 weights merged: their rounding. Quantised:
+# activations and sums are quantised.
 BOUNDS = {
-    ("openvdn", "online"): 0.0, ("openvdn", "merged"): 2e-2,
+    ("openvdn", "online"): 1e-5, ("openvdn", "merged"): 2e-2,
     ("edge-fp8-rowwise", "online"): 0.1,
     ("edge-int8", "online"): 0.05, ("edge-int8", "merged"): 0.05,
 }  # fmt: skip
@@ -141,11 +146,7 @@ def test_the_engine_draws_what_the_changed_weights_draw(toys, loras, name, mode)
     assert error(by_hand(base, LoraSet(), base), wanted) > 0.2, "the adapter does nothing visible"
     found = error(streamed(adapted), wanted)
     print(f"PARITY | {name} with LoRA, {mode} | weights changed by hand | {found:.1e}")
-    bound = BOUNDS[name, mode]
-    if not bound:  # plain weights: no worse than the engine is without any adapter
-        bound = 2 * error(streamed(base), by_hand(base, LoraSet(), base)) + 1e-5
-        assert bound < 2e-3
-    assert found <= bound
+    assert found <= BOUNDS[name, mode]
 
 
 def test_online_factors_obey_every_placement_to_the_bit(toys, loras) -> None:
