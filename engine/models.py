@@ -212,10 +212,7 @@ class ModelSet:
 
 def count_tiles(height_px: int, width_px: int) -> int:
     """Decoder tiles of one clip."""
-    tall, wide = (
-        split_axis(side, TILE_PX, TILE_OVERLAP_PX).tiles for side in (height_px, width_px)
-    )
-    return tall * wide
+    return split_axis(height_px).tiles * split_axis(width_px).tiles
 
 
 def open_models(folder: Path, device: torch.device | str) -> ModelSet:

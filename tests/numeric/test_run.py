@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
 from lowpeak.engine.errors import Cancelled, CheckpointError, LowpeakError, RequestError
 from lowpeak.engine.events import Event, QuietHost
 from lowpeak.engine.files import RunFiles, load_latents
 from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.media import probe, read_video
 from lowpeak.engine.request import LoraChoice, Request
 from lowpeak.engine.resume import read_request
 from lowpeak.engine.run import RunOptions, run_request
@@ -135,7 +140,7 @@ def test_another_refine_starts_from_the_first_pass(
 class CancelledAt(QuietHost):
     """Asks to stop once `phase` has reported `step` steps."""
 
-    def __init__(self, phase: str, step: int) -> None:
+    def __init__(self, phase: str, step: int | None) -> None:
         super().__init__()
         self.phase, self.step, self.stop = phase, step, False
 
@@ -287,3 +292,89 @@ def test_a_lora_that_does_not_fit_stops_the_run_before_it_starts(
     with pytest.raises(LowpeakError, match="to_v"):
         run_request(request, options(checkpoint, tmp_path / "v.mp4"), host)
     assert host.events == []
+
+
+@pytest.fixture(scope="module")
+def finished(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole run; its video."""
+    out = tmp_path_factory.mktemp("finished") / "v.mp4"
+    run_request(SMALL, options(checkpoint, out, metadata={"note": "kept"}), QuietHost())
+    return out
+
+
+def test_a_prompt_becomes_a_video_with_sound(finished: Path) -> None:
+    found = probe(finished)
+    video, audio = found["streams"]
+    assert (video["codec"], video["width"], video["height"]) == ("h264", 256, 256)
+    assert video["packets"] == 22 and video["frames_per_second"] == 24
+    assert (audio["codec"], audio["channels"], audio["sample_rate_hz"]) == ("aac", 2, 32_000)
+    assert abs(video["seconds"] - audio["seconds"]) < 1 / 24
+    assert found["index_in_front"] and found["metadata"]["note"] == "kept"
+    pictures = read_video(finished)
+    assert pictures.shape == (22, 256, 256, 3) and pictures.float().std() > 5
+    names = {file.name for file in finished.parent.iterdir()}
+    assert names == {"v.mp4", "v.request.json", "v.latents.safetensors", "v.first.safetensors"}
+
+
+def test_the_report_of_a_whole_run_names_every_phase(finished: Path, sampled: Path) -> None:
+    report = json.loads(RunFiles(finished).report.read_text())
+    phases = [item["phase"] for item in report["phases"]]
+    assert phases == ["encode", "sample_low", "sample_high", "decode"]
+    assert [item["phase"] for item in report["plan"]["phases"]] == phases
+    for item in report["phases"]:
+        assert item["forecast"]["ram_peak_bytes"] >= item["measured"]["ram_peak_bytes"], item
+    stopped = json.loads(RunFiles(sampled).report.read_text())
+    assert report["latents_sha256"] == stopped["latents_sha256"]
+    assert report["audio_health"]["finite"] and report["files"]["video"] == "v.mp4"
+
+
+def test_a_cancelled_decode_keeps_the_latents_and_resumes_with_the_decode_alone(
+    checkpoint: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "v.mp4"
+    for tail in (".latents.safetensors", ".first.safetensors", ".request.json"):
+        shutil.copy(RunFiles(finished).beside(tail), tmp_path)
+    with pytest.raises(Cancelled):
+        host = CancelledAt("decode", None)
+        run_request(read_request(out), options(checkpoint, out, resume=out), host)
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == {"v.request.json", "v.latents.safetensors", "v.first.safetensors"}
+    resumed = run_request(read_request(out), options(checkpoint, out, resume=out), QuietHost())
+    assert [item["phase"] for item in resumed.phases] == ["decode"]
+    assert torch.equal(read_video(out), read_video(finished))
+
+
+def test_keyframes_condition_the_run_and_their_fit_is_said(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    picture = tmp_path / "wide.png"
+    pixels = torch.randint(0, 256, (90, 160, 3), dtype=torch.uint8).numpy()
+    Image.fromarray(pixels).save(picture)
+    request = replace(SMALL, first_frame=str(picture), last_frame=str(picture))
+    host = QuietHost()
+    out = tmp_path / "v.mp4"
+    report = run_request(request, options(checkpoint, out, stop_after="sample"), host)
+    assert (
+        report.latents_sha256 != json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    )
+    said = " ".join(report.notices)
+    assert "160x90" in said and "256x256" in said
+    assert str(picture) not in RunFiles(out).report.read_text()
+
+
+def test_ctrl_c_exits_130_and_leaves_no_half_written_file(checkpoint: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable, "-c", "from lowpeak.cli import main; main()", "generate", "--prompt", "x",
+        "--out", str(tmp_path / "v.mp4"), "--checkpoint", str(checkpoint), "--width", "512",
+        "--height", "512", "--frames", "56", "--single-pass", "--device", "cpu",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("encode"):  # sampling has begun
+            process.send_signal(signal.SIGINT)
+            break
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=120) == 130, said
+    assert "Cancelled" in said and list(tmp_path.iterdir()) == []
