@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..errors import CheckpointError
@@ -20,6 +21,7 @@ from .header import TensorFile, read_header
 from .names import split_block_name
 from .sources import Source, read_json
 
+TILE_ROWS = 2048
 MERGE_ORDER = ("default", "turbo")
 SPEC_FILES = ("adapter_config.json", "adapter_spec.json")  # one content under two names
 _KEY = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_([AB])(?:\.[^.]+)?\.weight")
@@ -33,11 +35,11 @@ class LowRank:
     up: Source
     scale: float
 
-    def delta(self) -> Tensor:
-        """The difference it makes, fp32 [out, in]."""
-        down = self.down.file.read(self.down.name).float()
-        up = self.up.file.read(self.up.name).float()
-        return (up @ down) * self.scale
+    def add_to(self, weight: Tensor) -> None:
+        """Add the difference to a weight [out, in], in place."""
+        down = self.down.file.read(self.down.name)
+        up = self.up.file.read(self.up.name)
+        add_low_rank(weight, up, down, self.scale)
 
 
 @dataclass(frozen=True)
@@ -102,13 +104,24 @@ def read_adapter(folder: Path) -> Adapter:
     return Adapter(folder.name, file, pairs)
 
 
-def merge(weight: Tensor, name: tuple[int | None, str], adapters: Sequence[Adapter]) -> Tensor:
-    """The weight with all adapters added, in their order; untouched ones come back as is."""
+def merge(weight: Tensor, name: tuple[int | None, str], adapters: Sequence[Adapter]) -> None:
+    """Add all adapters to a freshly read weight, in their order, in place."""
     for adapter in adapters:
         pair = adapter.pairs.get(name)
         if pair is not None:
-            weight = weight + pair.delta().to(weight.dtype)
-    return weight
+            pair.add_to(weight)
+
+
+def add_low_rank(weight: Tensor, up: Tensor, down: Tensor, scale: float) -> None:
+    """weight += scale * up @ down, in place: [out, in], [out, r], [r, in].
+
+    The product runs in fp32, the sum in the weight's dtype. Tiles of rows keep the fp32 workspace
+    at a few dozen MiB; the largest weight's whole difference would be a gigabyte.
+    """
+    wide = down.to(weight.device, torch.float32)
+    for rows, target in zip(up.split(TILE_ROWS), weight.split(TILE_ROWS), strict=True):
+        delta = rows.to(weight.device, torch.float32) @ wide
+        target += (delta * scale).to(weight.dtype)
 
 
 def _alpha(spec: Mapping[str, Any], module: str) -> float:

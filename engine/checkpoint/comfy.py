@@ -85,7 +85,8 @@ class ComfyReader:
             for (place, name), pair in adapter.pairs.items():
                 weight = None if place != block else _plain_weight(tensors, name)
                 if weight is not None:
-                    tensors[name] = weight + pair.delta().to(weight.dtype)
+                    tensors[name] = weight
+                    pair.add_to(weight)
         return tensors
 
 

@@ -78,10 +78,10 @@ class MergingReader:
         return tensors[names[0]], tensors[names[1]]
 
     def _merged(self, block: int | None, sources: Sources) -> dict[str, Tensor]:
-        return {
-            name: merge(tensor, (block, name), self.adapters)
-            for name, tensor in read_sources(sources).items()
-        }
+        tensors = read_sources(sources)
+        for name, tensor in tensors.items():
+            merge(tensor, (block, name), self.adapters)
+        return tensors
 
 
 def base_folder(path: Path) -> Path | None:

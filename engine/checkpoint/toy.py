@@ -22,6 +22,7 @@ from torch import Tensor
 from ..errors import RequestError
 from ..model.config import ModelConfig
 from ..sampling.schedules import TASK_CONDITIONS, community_schedule, schedule
+from .adapters import add_low_rank
 from .edge import CACHES
 from .names import ADALN, FP32_ROOT, block_shapes, root_linears, root_shapes
 from .tables import Times
@@ -113,7 +114,7 @@ class ToyModel:
         for adapter in ADAPTERS:
             pair = self.adapter(adapter, name)
             if pair is not None:
-                weight = weight + (pair[1].float() @ pair[0].float()).to(weight.dtype)
+                add_low_rank(weight, pair[1], pair[0], 1.0)
         return weight
 
     def root_tensors(self) -> dict[str, Tensor]:

@@ -15,7 +15,12 @@ from lowpeak.engine.checkpoint.comfy import open_comfy
 from lowpeak.engine.checkpoint.convert import convert
 from lowpeak.engine.checkpoint.header import write_tensors
 from lowpeak.engine.checkpoint.index import open_checkpoint
-from lowpeak.engine.checkpoint.names import block_linears, block_shapes, branch_shapes
+from lowpeak.engine.checkpoint.names import (
+    block_linears,
+    block_shapes,
+    branch_shapes,
+    root_shapes,
+)
 from lowpeak.engine.checkpoint.toy import (
     FORMATS,
     SIZES,
@@ -52,11 +57,18 @@ def config() -> ModelConfig:
 
 @pytest.fixture(scope="module")
 def original(config) -> dict[str, torch.Tensor]:
-    """The model itself, adapters merged, each tensor in its own dtype."""
+    """The model itself, each tensor in its own dtype: base, then default, then turbo, by hand."""
     model = ToyModel(config, SEED)
-    state = dict(model.root_tensors())
+    shapes = dict(root_shapes(config))
     for i in range(config.layers):
-        state |= {f"transformer_blocks.{i}.{k}": v for k, v in model.block_tensors(i).items()}
+        block = block_shapes(config, projection=True)
+        shapes |= {f"transformer_blocks.{i}.{name}": shape for name, shape in block.items()}
+    state = {name: model.tensor(name, shape) for name, shape in shapes.items()}
+    for adapter in ("default", "turbo"):
+        for name in model.adapter_targets(adapter):
+            down, up = model.adapter(adapter, name)
+            delta = up.float() @ down.float()
+            state[name] = state[name] + delta.to(state[name].dtype)
     return state
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from lowpeak.engine.checkpoint import convert as module
+from lowpeak.engine.checkpoint.adapters import TILE_ROWS, add_low_rank
 from lowpeak.engine.checkpoint.assemble import plain_state
 from lowpeak.engine.checkpoint.convert import (
     EDGE_FORMATS,
@@ -259,3 +260,15 @@ def test_a_source_that_changes_midway_stops_the_conversion(toys, tmp_path) -> No
 
     with pytest.raises(CheckpointError, match="changed"):
         convert(folder, tmp_path / "out", progress=meddle)
+
+
+def test_merging_in_tiles_of_rows_changes_no_bit_and_keeps_the_workspace_small() -> None:
+    """A weight of several tiles, against the whole difference added at once."""
+    generator = torch.Generator().manual_seed(4)
+    rows = 2 * TILE_ROWS + 77
+    weight = torch.randn(rows, 96, generator=generator).to(torch.bfloat16)
+    up = torch.randn(rows, 8, generator=generator).to(torch.bfloat16)
+    down = torch.randn(8, 96, generator=generator).to(torch.bfloat16)
+    whole = weight + ((up.float() @ down.float()) * 0.5).to(torch.bfloat16)
+    add_low_rank(weight, up, down, 0.5)
+    assert torch.equal(weight, whole)
