@@ -152,10 +152,10 @@ class SampleMemory:
         return terms
 
     def weight_ram(self, placement: Placement) -> list[Term]:
-        """Pinned blocks, and the ring that disk blocks pass through."""
+        """Pinned blocks, and the ring that disk blocks and resident ones, once, pass through."""
         size = block_bytes(self.work)
         terms = [term("pinned blocks", placement.pinned_blocks * size, RAM)]
-        if placement.disk_blocks:
+        if placement.disk_blocks or placement.resident_blocks:
             terms.append(term("staging ring", self.staging_bytes(), RAM))
         return terms
 

@@ -10,7 +10,7 @@ from ..errors import DoesNotFit, RequestError, Shortage
 from ..geometry import MIN_FRAMES, MIN_SIDE_PX, Geometry, snap_side
 from ..request import Request
 from .calibration import Calibration
-from .cost import SECONDS, VRAM, term
+from .cost import RAM, SECONDS, VRAM, term, total
 from .explain import pass_reasons, request_reasons
 from .passes import Pass, lifted_geometry, sampling_passes
 from .search import Budget, PassChoice, PassSearch, SearchSpace, make_budget
@@ -86,7 +86,7 @@ def _plan(
 
     text_rows = workload(request, request.geometry, facts).text_rows
     keep(plan_encode(machine, text_rows, request.keyframes + len(request.references)))
-    held = 0  # blocks that the sampling worker already has in memory
+    held = 0  # blocks that the sampling worker still has in memory from the pass before
     for index, item in enumerate(passes):
         search = PassSearch(
             workload(request, item.geometry, facts),
@@ -102,15 +102,14 @@ def _plan(
         phase = _sample_phase(item, choice, search, calibration, held, start=index == 0)
         keep(phase)
         place = choice.candidate.placement
-        held = place.resident_blocks + place.pinned_blocks
+        held = place.pinned_blocks if space.keeps_blocks_between_passes else 0
         reasons += pass_reasons(item, choice, budget)
         if item.phase == "sample_low" and item.geometry != request.geometry:
-            keep(
-                plan_upscale(
-                    machine, item.geometry, lifted_geometry(request.geometry), phase.ram_peak_bytes
-                )
-            )
-            held = place.pinned_blocks  # resident blocks made room for the upscaler
+            kept = phase.ram_peak_bytes
+            if not space.keeps_blocks_between_passes:
+                kept = total(choice.memory.fixed_ram(), RAM)
+            lifted = lifted_geometry(request.geometry)
+            keep(plan_upscale(machine, item.geometry, lifted, kept))
     keep(DecodeSearch(machine, request.geometry).plan())
     if short:
         return short

@@ -43,6 +43,7 @@ class SearchSpace:
     residuals: tuple[Residual, ...] = ("device", "host")
     half_slots: tuple[bool, ...] = (False, True)
     slots: tuple[int, ...] = (1, 2, 3)  # three only of halves
+    keeps_blocks_between_passes: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,10 @@ class PassSearch:
                 return
             pinned = rest = blocks - resident
             used = ram
-            if room_blocks < rest:
+            if resident or room_blocks < rest:  # resident blocks come through the ring as well
                 if room_beside_ring < 0:
-                    continue  # with more resident blocks the rest may fit without a ring
-                pinned = min(room_beside_ring, rest - 1)
+                    continue
+                pinned = min(room_beside_ring, rest if resident else rest - 1)
                 used += staging
             need = vram + resident * size
             yield (
@@ -227,7 +228,7 @@ class PassSearch:
         needs = []
         for _, _, _, slots, vram, ram in self._shapes():
             if not slots and vram + blocks * size <= vram_bytes:
-                needs.append(ram)
+                needs.append(ram + staging)
             elif slots and vram <= vram_bytes:
                 needs.append(ram + staging)
         return min(needs)
