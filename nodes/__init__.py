@@ -60,10 +60,11 @@ def extension(engine: Any = None) -> Any:
     from .schema import node_class
 
     if engine is None:
+        from .folders import scratch_folder
         from .host import comfy_device
-        from .local_engine import LocalEngine
+        from .worker_engine import WorkerEngine
 
-        engine = LocalEngine(comfy_device)
+        engine = WorkerEngine(comfy_device, scratch=scratch_folder)
     pack = make_pack(engine)
 
     class LowpeakExtension(ComfyExtension):

@@ -15,6 +15,15 @@ FOLDER = "lowpeak"
 LATENTS_SUFFIX = ".latents.safetensors"
 
 
+def scratch_folder() -> Path:
+    """ComfyUI's temporary folder, for what nodes and workers hand to each other."""
+    import folder_paths
+
+    folder = Path(folder_paths.get_temp_directory()) / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 class ComfyFolders:
     """Files among ComfyUI's folders. Names are looked up in listings, never joined to a path."""
 
@@ -93,10 +102,7 @@ class ComfyFolders:
 
     def new_video(self, run_id: str) -> Path:
         """A free name for a video in ComfyUI's temporary folder, which it empties itself."""
-        import folder_paths
-
-        folder = Path(folder_paths.get_temp_directory()) / FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = scratch_folder()
         number = 1
         while (folder / f"{run_id}_{number:03}.mp4").exists():
             number += 1

@@ -64,6 +64,18 @@ class RunHandle:
     run_id: str
 
 
+def model_to_json(model: ModelHandle) -> dict[str, Any]:
+    """A model handle for a worker process; facts are read again there."""
+    loras = [{**vars(item), "file": str(item.file)} for item in model.loras]
+    return {**vars(model), "checkpoint": str(model.checkpoint), "loras": loras, "facts": {}}
+
+
+def model_from_json(data: Mapping[str, Any]) -> ModelHandle:
+    """The handle of `model_to_json`."""
+    loras = tuple(LoraHandle(**{**item, "file": Path(item["file"])}) for item in data["loras"])
+    return ModelHandle(**{**data, "checkpoint": Path(data["checkpoint"]), "loras": loras})
+
+
 def file_identity(path: Path) -> str:
     """Digest of names, sizes and times of change of a file, or of every file below a folder.
 

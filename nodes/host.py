@@ -97,12 +97,16 @@ class ComfyHost:
         }
         self._throttle.put((event.kind, event.phase), message)
 
+    def wants_previews(self) -> bool:
+        """Whether somebody looks at previews."""
+        return previews_wanted()
+
     def preview(self, make_latents: Callable[[], Any]) -> None:
         """Show the middle of a clip on the node, at most twice a second, if previews are on.
 
         make_latents: gives normalised latents [24, F, h, w] on any device.
         """
-        if previews_wanted() and self._pace.is_due():
+        if self.wants_previews() and self._pace.is_due():
             self._move_bar(self._position, preview_image(make_latents()))
 
     def _move_bar(self, position: int, picture: Any) -> None:

@@ -80,6 +80,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     made = helper("real_server").ComfyServer(checkout, base, REPOSITORY)
     checkpoint = base / "models/lowpeak" / CHECKPOINT
     write_toy(checkpoint, size="tiny", weight_format="edge-fp8-rowwise", seed=1)
+    write_toy(base / "native", size="tiny", weight_format="comfy", seed=1)
+    (native,) = (base / "native/diffusion_models").iterdir()
+    (base / "models/diffusion_models").mkdir(parents=True)
+    native.rename(base / "models/diffusion_models/native.safetensors")
     (base / "models/loras").mkdir(parents=True)
     write_lora(base / "models/loras/style.safetensors", checkpoint, 1)
     write_lora(base / "models/loras/motion.safetensors", checkpoint, 2)
@@ -166,6 +170,44 @@ def test_the_interop_graph_lacks_only_cores_files(server: Any) -> None:
     kinds = {e["type"] for node in errors.values() for e in node["errors"]}
     assert {node["class_type"] for node in errors.values()} <= {"CLIPLoader", "VAELoader"}
     assert kinds == {"value_not_in_list"}
+
+
+def test_cores_sampler_takes_our_conditioning_and_our_nodes_its_latents(server: Any) -> None:
+    """Ours encodes, core samples its own H3, ours samples at that latent's size, ours decodes."""
+    node = {
+        "1": ("LowpeakLoadModel", {"checkpoint": CHECKPOINT, "vram_gib": 0.0, "ram_gib": 0.0}),
+        "2": ("LowpeakEncodePrompt", {"model": ["1", 0], "prompt": "a fox"}),
+        "3": ("UNETLoader", {"unet_name": "native.safetensors", "weight_dtype": "default"}),
+        "4": ("EmptyMiniMaxH3LatentAV", {"width": 256, "height": 288, "length": 22}),
+        "5": ("BasicGuider", {"model": ["3", 0], "conditioning": ["2", 0]}),
+        "6": ("BasicScheduler", {"model": ["3", 0], "scheduler": "simple", "steps": 2,
+                                 "denoise": 1.0}),
+        "7": ("SamplerCustomAdvanced", {"noise": ["8", 0], "guider": ["5", 0], "sampler": ["9", 0],
+                                        "sigmas": ["6", 0], "latent_image": ["4", 0]}),
+        "8": ("RandomNoise", {"noise_seed": 1}),
+        "9": ("KSamplerSelect", {"sampler_name": "euler"}),
+        "10": ("LowpeakDecode", {"model": ["1", 0], "latent": ["7", 0], "with_sound": True}),
+        "11": ("SaveVideo", {"video": ["10", 0], "filename_prefix": "video/core",
+                             "format": "auto", "codec": "auto"}),
+        "12": ("LowpeakSample", {"model": ["1", 0], "conditioning": ["2", 0], "seed": 1,
+                                 "width": 1344, "height": 768, "seconds": 5.0, "quality": "max",
+                                 "passes": "as quality says", "base_steps": 2, "refine_steps": 0,
+                                 "save_latents": False, "size_from": ["7", 0]}),
+        "13": ("LowpeakDecode", {"model": ["1", 0], "latent": ["12", 0], "with_sound": False}),
+        "14": ("SaveVideo", {"video": ["13", 0], "filename_prefix": "video/ours",
+                             "format": "auto", "codec": "auto"}),
+    }  # fmt: skip
+    prompt = {
+        number: {"class_type": kind, "inputs": given} for number, (kind, given) in node.items()
+    }
+    outcome = server.run(prompt)
+    assert outcome.ended == "execution_success", outcome.error or outcome.refused
+    for stem in ("core", "ours"):
+        (video,) = (server.base / "output/video").glob(f"{stem}_*.mp4")
+        with av.open(str(video)) as container:
+            stream = container.streams.video[0]
+            assert (stream.width, stream.height) == (256, 288)
+            assert len(container.streams.audio) == (stem == "core")
 
 
 def test_an_unchanged_graph_comes_from_the_cache(server: Any) -> None:

@@ -1,0 +1,165 @@
+"""The engine of a graph: facts and plans here, heavy stages in a worker process each.
+
+ComfyUI's process owns none of our weights: when a node ends its worker has ended, so its memory is
+back, an out-of-memory or a crash cannot take ComfyUI along, and stop always works. After an
+out-of-memory a stage is tried again in a fresh process with a smaller budget (worker/ladder.py).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..engine.errors import DoesNotFit, Shortage
+from ..engine.events import Event, Host
+from ..engine.request import Request
+from ..engine.worker.ladder import Attempted, next_try
+from ..engine.worker.protocol import request_to_json
+from ..engine.worker.supervisor import TaskFailed, Worker
+from .engine_seam import Conditions, Decoded, Latents, Pictures, Sampled
+from .handles import ModelHandle, model_to_json
+from .local_engine import LocalEngine
+from .parcel import FIRST, INPUT, PREVIEW, RESULT, read_parcel, write_parcel
+
+STAGE_TASK = ".nodes.worker_tasks:run_stage"
+STAGE_PHASE = {"encode": "encode", "sample": "sample_high", "refine": "sample_high",
+               "decode": "decode"}  # fmt: skip
+LIGHTEST = 0.7  # of the budget that failed twice; the planner refuses what cannot be done with it
+
+
+class WorkerEngine(LocalEngine):
+    """A LocalEngine whose stages run elsewhere. start: makes a worker; scratch: parcels' folder."""
+
+    def __init__(
+        self,
+        device: Callable[[], str] = lambda: "auto",
+        *,
+        start: Callable[[], Worker] = Worker,
+        scratch: Callable[[], Path | None] = lambda: None,
+    ) -> None:
+        super().__init__(device)
+        self._start, self._scratch = start, scratch
+
+    def encode(
+        self, model: ModelHandle, request: Request, pictures: Pictures, host: Host
+    ) -> Conditions:
+        """Prompt and keyframes."""
+        self._make_room(host)
+        made = self._stage("encode", model, request, {"pictures": vars(pictures)}, host)
+        rows = {name: tuple(made[name]) for name in ("keyframes", "references")}
+        return Conditions(**{**made, **rows})
+
+    def sample(
+        self, model: ModelHandle, request: Request, conditions: Conditions, host: Any,
+        keep_first: Callable[[Latents], None],
+    ) -> Sampled:  # fmt: skip
+        """Plan here, then sample there. DoesNotFit before a process is started."""
+        self._plan(model, request, host)
+        given = {"conditions": vars(conditions)}
+        kept: list[Latents] = []
+
+        def keep(latents: Latents) -> None:
+            kept.append(latents)
+            keep_first(latents)
+
+        made = self._stage("sample", model, request, given, host, keep_first=keep)
+        return Sampled(Latents(**made["latents"]), kept[-1] if kept else None, made["report"])
+
+    def refine(
+        self, model: ModelHandle, request: Request, conditions: Conditions, first: Latents,
+        host: Any,
+    ) -> Sampled:  # fmt: skip
+        """The second pass alone."""
+        self._plan(model, request, host)
+        given = {"conditions": vars(conditions), "first": vars(first)}
+        made = self._stage("refine", model, request, given, host)
+        return Sampled(Latents(**made["latents"]), first, made["report"])
+
+    def decode(
+        self, model: ModelHandle, latents: Latents, out: Path, host: Host, *, with_sound: bool
+    ) -> Decoded:
+        """Frames streamed into `out`."""
+        self._make_room(host)
+        given = {"latents": vars(latents)}
+        made = self._stage(
+            "decode", model, None, given, host, out=str(out), with_sound=with_sound
+        )  # fmt: skip
+        return Decoded(**{**made, "file": Path(made["file"])})
+
+    def _plan(self, model: ModelHandle, request: Request, host: Any) -> None:
+        """Make room, plan, tell the host. Raises DoesNotFit."""
+        self._make_room(host)
+        plan = self.forecast(request, model, {})
+        host.describe(request.as_json(), plan)
+        if not plan["fits"]:
+            keys = ("axis", "phase", "need_bytes", "have_bytes")
+            short = [Shortage(**{key: item[key] for key in keys}) for item in plan["short"]]
+            raise DoesNotFit(short, plan["fits_instead"])
+
+    def _make_room(self, host: Host) -> None:
+        """ComfyUI's own models leave the device before a worker enters it."""
+        host.release_memory(self._snapshot().vram_total_bytes)
+        self._machine = None  # what was just released counts
+
+    def _stage(
+        self, stage: str, model: ModelHandle, request: Request | None, given: Mapping[str, Any],
+        host: Any, *, keep_first: Callable[[Latents], None] | None = None, **more: Any,
+    ) -> Any:  # fmt: skip
+        """One stage with its retries. Gives the result parcel."""
+        machine = self._capped(model)
+        tries = [Attempted(machine.vram_free_bytes, machine.ram_available_bytes)]
+        with tempfile.TemporaryDirectory(prefix="lowpeak-", dir=self._scratch()) as name:
+            folder = Path(name)
+            write_parcel(folder, INPUT, given)
+            arguments = {
+                "stage": stage, "folder": name, "device": self._device(),
+                "request": None if request is None else request_to_json(request),
+                "previews": getattr(host, "wants_previews", lambda: False)(), **more,
+            }  # fmt: skip
+            try:
+                while True:
+                    try:
+                        self._once({**arguments, "model": model_to_json(model)}, folder, host)
+                        break
+                    except TaskFailed as failed:
+                        step = next_try(failed.ending, tries)
+                        if isinstance(step, str):
+                            raise
+                        notice = f"{failed.kind}: {step.reason}"
+                        host.emit(Event("notice", STAGE_PHASE[stage], notice))
+                        tries.append(step.attempt)
+                        model = _lighter(model, step.attempt)
+            finally:
+                first = read_parcel(folder, FIRST)
+                if first is not None and keep_first is not None:
+                    keep_first(Latents(**first))
+            return read_parcel(folder, RESULT)
+
+    def _once(self, arguments: Mapping[str, Any], folder: Path, host: Any) -> None:
+        shown = 0
+
+        def on_event(event: Event) -> None:
+            nonlocal shown
+            host.emit(event)
+            file = folder / f"{PREVIEW}.json"
+            stamp = file.stat().st_mtime_ns if file.exists() else 0
+            if stamp != shown:
+                shown = stamp
+                host.preview(lambda: read_parcel(folder, PREVIEW))
+
+        with self._start() as worker:
+            worker.run(STAGE_TASK, arguments, on_event=on_event, is_cancelled=host.is_cancelled)
+
+
+def _lighter(model: ModelHandle, attempt: Attempted) -> ModelHandle:
+    """The model with the budgets of the next attempt."""
+    share = LIGHTEST if attempt.lightest else 1.0
+    vram, ram = attempt.vram_cap_bytes, attempt.ram_cap_bytes
+    return replace(
+        model,
+        vram_bytes=model.vram_bytes if vram is None else int(vram * share),
+        ram_bytes=model.ram_bytes if ram is None else int(ram * share),
+    )
