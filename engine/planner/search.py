@@ -225,12 +225,11 @@ class PassSearch:
         """The smallest host peak of the placements within a device budget: blocks from disk."""
         staging, size = self.staging_bytes, self.block_bytes
         blocks = self.work.facts.blocks
-        needs = []
-        for _, _, _, slots, vram, ram in self._shapes():
-            if not slots and vram + blocks * size <= vram_bytes:
-                needs.append(ram + staging)
-            elif slots and vram <= vram_bytes:
-                needs.append(ram + staging)
+        needs = [
+            ram + staging
+            for _, _, _, slots, vram, ram in self._shapes()
+            if vram + (0 if slots else blocks * size) <= vram_bytes
+        ]
         return min(needs)
 
 
