@@ -17,16 +17,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "parity.md"
-COMMAND = ["-m", "pytest", "tests/numeric", "-k", "parity", "-s", "-q", "-p", "no:cacheprovider"]
+SELECT = "parity or golden"  # some rows are printed by golden tests
+COMMAND = ["-m", "pytest", "tests/numeric", "-k", SELECT, "-s", "-q", "-p", "no:cacheprovider"]
 ROW = re.compile(r"PARITY \| (.+?) \| (.+?) \| (\S+)\s*$", re.MULTILINE)
 
 HEAD = """# Parity: what was compared, with what, and the error
 
-Written by `benchmarks/parity_table.py` from the rows of `pytest tests/numeric -k parity -s`; do not
-edit by hand. The error is max|a-b| / max|b| of a tensor, the worst of all tensors compared, in
-float32 on a CPU unless the row says otherwise. `recorded` are the golden tensors the tests find
-through LOWPEAK_GOLDEN; `diffusers` and the other libraries run beside our code on the same random
-weights. Every parameter is randomised.
+Written by `benchmarks/parity_table.py` from the rows that the parity and golden tests of
+tests/numeric print; do not edit by hand. The error is max|a-b| / max|b| of a tensor, the worst of
+all tensors compared, in float32 on a CPU unless the row says otherwise. `recorded` and `golden` are
+tensors the tests find through LOWPEAK_GOLDEN; `diffusers` and the other libraries run beside our
+code on the same random weights. Every parameter is randomised. Rows of quantised layouts show what
+quantising tiny random models costs, not what it costs the published one.
 """
 
 

@@ -132,7 +132,8 @@ def test_golden_parity_of_attention_variants(golden_path, load_golden, relative_
             error = relative_error(mid[name.split("/")[2]], tensors[name])
             worst = max(worst, (name, error), key=lambda item: item[1])
             assert error <= TOLERANCE, (name, error)
-    print(f"PARITY | {len(fixture['variants'])} variants | recorded, {worst[0]} | {worst[1]:.1e}")
+    what = f"VDN attention, {len(fixture['variants'])} variants"
+    print(f"PARITY | {what} | recorded, worst {worst[0]} | {worst[1]:.1e}")
 
 
 def test_an_unknown_rule_is_refused() -> None:
