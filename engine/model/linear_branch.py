@@ -37,6 +37,11 @@ class LinearBranch:
         self.before = make((c.chunks, *matrix), wide)  # state after the last frame of a chunk
         self.fold_t = make((c.chunks, *matrix), wide)
         self.fold_j = make((c.chunks, *matrix), wide)  # in the end: state at a chunk's start
+        # Inner frames where each window begins and ends: the bridge decays from low to j to high.
+        low = [max(u // c.chunk * c.chunk - c.chunk, 1) - 1 for u in range(1, c.frames - 1)]
+        high = [min((u // c.chunk + 2) * c.chunk, c.frames - 1) - 1 for u in range(1, c.frames - 1)]
+        self.window_low = torch.tensor(low, device=c.device)
+        self.window_high = torch.tensor(high, device=c.device)
         self.start = make(matrix, wide)
         self.state = make(matrix, wide)
 
@@ -46,9 +51,17 @@ class LinearBranch:
         y: [N_t, C] modulated text rows; k, v: [N_t, H*D] their raw keys and values.
         """
         self.weights = weights
+        c, wide = self.context, self.alpha.dtype
+        self.taps = {
+            name: tuple(c.ops.conv_taps(part) for part in pair)
+            for name, pair in weights.conv.items()
+        }
+        self.alpha_weights = tuple(
+            part.to(wide)
+            for part in (weights.alpha_down, weights.alpha_up, weights.dt_bias, weights.a_log)
+        )
         self.outputs_done = 0  # last frame whose T and J exist
         self.scanned = 0  # chunks the forward scan has passed
-        c = self.context
         self.start.zero_()
         if c.vdn.text_state and y.shape[0]:
             beta = F.linear(y, weights.beta.to(y.dtype)).sigmoid()
@@ -83,7 +96,7 @@ class LinearBranch:
             inner = slice((first - low) * c.tokens, (last - low) * c.tokens)
             self.alpha[first:last] = self._alpha(y[inner], last - first)
             for target, source, ring in (("k", k, self.k_ring), ("v", v, self.v_ring)):
-                spatial = self.weights.conv.get(target, (None, None))[0]
+                spatial = self.taps.get(target, (None, None))[0]
                 c.ops.conv_spatial(source[inner], spatial, ring, first=first, grid=c.grid)
 
     def advance(self, index: int) -> None:
@@ -102,8 +115,15 @@ class LinearBranch:
         for index in reversed(range(c.chunks)):
             self.fold_j[index] += torch.bmm(state, self.fold_t[index])
             state = self.fold_j[index]
-        u = torch.log(self.alpha[1 : c.frames - 1].clamp_min(ALPHA_FLOOR)).cumsum(0)
-        self.log_decay = torch.cat([torch.zeros_like(u[:1]), u])  # [F'+1]: before inner frame j
+        if c.vdn.bridge != "alpha":
+            self.decays = [torch.ones_like(self.alpha[1 : c.frames - 1])] * 2
+            return
+        inner = torch.log(self.alpha[1 : c.frames - 1].clamp_min(ALPHA_FLOOR)).cumsum(0)
+        log = F.pad(inner, (0, 0, 0, 0, 1, 0))  # [F'+1]: what was lost before inner frame j
+        self.decays = [
+            (log[1:] - log[self.window_low]).exp(),
+            (log[self.window_high] - log[:-1]).exp(),
+        ]
 
     def states(self, index: int) -> tuple[slice, Tensor]:
         """Inner frames of chunk `index` (relative to the chunk) and the states they read.
@@ -114,27 +134,19 @@ class LinearBranch:
         low, high = c.chunk_frames(index)
         first, last = max(low, 1), min(high, c.frames - 1)
         inner = slice(first - low, last - low)
-        window_low = max(c.chunk_frames(max(index - 1, 0))[0], 1)
-        window_high = min(c.chunk_frames(min(index + 1, c.chunks - 1))[1], c.frames - 1)
         before = self.before[index - 2] if index >= 2 else self.start
         follows = index + 2 < c.chunks and c.chunk_frames(index + 2)[0] < c.frames - 1
         after = self.fold_j[index + 2] if follows else self.start
-        log = self.log_decay
-        if c.vdn.bridge == "alpha":
-            decay_before = (log[first:last] - log[window_low - 1]).exp()
-            decay_after = (log[window_high - 1] - log[first - 1 : last - 1]).exp()
-        else:
-            decay_before = decay_after = torch.ones_like(log[first:last])
-        return inner, c.ops.window_states(before, after, decay_before, decay_after, c.dtype)
+        decays = (decay[first - 1 : last - 1] for decay in self.decays)
+        return inner, c.ops.window_states(before, after, *decays, c.dtype)
 
     def _alpha(self, y: Tensor, count: int) -> Tensor:
         """alpha = exp(-exp(A_log) softplus(up(down(mean y)) + dt_bias)), float32 (sheet b.4)."""
-        c, w = self.context, self.weights
-        wide = self.alpha.dtype
-        mean = y.view(count, c.tokens, -1).mean(1, dtype=wide)
-        dt = F.linear(F.linear(mean, w.alpha_down.to(wide)), w.alpha_up.to(wide))
-        dt = F.softplus(dt + w.dt_bias.to(wide)).view(count, c.heads, c.head_dim)
-        return torch.exp(-w.a_log.to(wide).exp()[:, None] * dt)
+        c = self.context
+        down, up, bias, a_log = self.alpha_weights
+        mean = y.view(count, c.tokens, -1).mean(1, dtype=self.alpha.dtype)
+        dt = F.softplus(F.linear(F.linear(mean, down), up, bias))
+        return torch.exp(-a_log.exp()[:, None] * dt.view(count, c.heads, c.head_dim))
 
     def _solve_until(self, last: int) -> None:
         """Make T and J of the frames after `outputs_done` up to `last`."""
@@ -146,7 +158,7 @@ class LinearBranch:
         features = [
             c.ops.conv_temporal_features(
                 ring,
-                self.weights.conv.get(target, (None, None))[1],
+                self.taps.get(target, (None, None))[1],
                 self.beta,
                 first=first,
                 count=count,
@@ -162,9 +174,12 @@ class LinearBranch:
         transition, injection = c.ops.delta_solve(
             a, b, self.alpha[first : last + 1], rule=c.vdn.delta_rule, tokens=c.tokens
         )
-        for offset in range(count):
-            self.transition[(first + offset) % RING_FRAMES] = transition[offset]
-            self.injection[(first + offset) % RING_FRAMES] = injection[offset]
+        slot = first % RING_FRAMES
+        fits = min(count, RING_FRAMES - slot)  # frames before the ring wraps
+        for ring, made in ((self.transition, transition), (self.injection, injection)):
+            ring[slot : slot + fits] = made[:fits]
+            if fits < count:
+                ring[: count - fits] = made[fits:]
         self.outputs_done = last
 
     def _scan(self, index: int) -> None:

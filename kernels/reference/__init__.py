@@ -1,7 +1,7 @@
 """Every operation of the engine in plain PyTorch: the oracle, and what runs on a CPU."""
 
 from .attention import attention, attention_partial, merge_partial
-from .conv import conv_spatial, conv_temporal_features
+from .conv import conv_spatial, conv_taps, conv_temporal_features
 from .delta import delta_solve, frame_statistics, scan_chunk, window_states
 from .gates import add_gated, gate_heads, swiglu
 from .norm import head_norm_rope, norm_modulate
@@ -13,6 +13,7 @@ __all__ = [
     "attention",
     "attention_partial",
     "conv_spatial",
+    "conv_taps",
     "conv_temporal_features",
     "delta_solve",
     "frame_statistics",

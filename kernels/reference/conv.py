@@ -14,6 +14,11 @@ from torch import Tensor
 L2_EPS = 1e-6
 
 
+def conv_taps(weight: Tensor) -> Tensor:
+    """The taps [C, 1, 5, 5] or [C, 1, 5] as this implementation reads them; made once a block."""
+    return weight
+
+
 def conv_spatial(
     rows: Tensor, weight: Tensor | None, ring: Tensor, *, first: int, grid: tuple[int, int]
 ) -> None:

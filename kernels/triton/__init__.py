@@ -5,7 +5,7 @@ Attention and the big products are libraries'; everything between them is here.
 
 from ..vendor import cudnn_attention as attention
 from ..vendor import cudnn_attention_partial as attention_partial
-from .conv import conv_spatial, conv_temporal_features
+from .conv import conv_spatial, conv_taps, conv_temporal_features
 from .delta import delta_solve, frame_statistics, scan_chunk, window_states
 from .gates import add_gated, gate_heads, swiglu
 from .merge import merge_partial
@@ -18,6 +18,7 @@ __all__ = [
     "attention",
     "attention_partial",
     "conv_spatial",
+    "conv_taps",
     "conv_temporal_features",
     "delta_solve",
     "frame_statistics",

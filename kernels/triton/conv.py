@@ -62,10 +62,15 @@ def _conv_spatial(
         a3 = a4
 
 
+def conv_taps(weight: Tensor) -> Tensor:
+    """Taps [C, 1, 5, 5] or [C, 1, 5] channel-last: [25, C] or [5, C]."""
+    return weight.reshape(weight.shape[0], -1).t().contiguous()
+
+
 def conv_spatial(
     rows: Tensor, weight: Tensor | None, ring: Tensor, *, first: int, grid: tuple[int, int]
 ) -> None:
-    """As kernels.reference.conv.conv_spatial; taps are read channel-last, [25, C]."""
+    """As kernels.reference.conv.conv_spatial; weight: what `conv_taps` gave, [25, C]."""
     height, width = grid
     slots, tokens, channels = ring.shape
     frames = rows.shape[0] // tokens
@@ -73,11 +78,10 @@ def conv_spatial(
         for index in range(frames):
             ring[(first + index) % slots] = rows[index * tokens : (index + 1) * tokens]
         return
-    taps = weight.reshape(channels, 25).t().contiguous()
-    block_p, block_c = 32, min(64, triton.next_power_of_2(channels))
+    block_p, block_c = 16, min(64, triton.next_power_of_2(channels))
     launch = (triton.cdiv(frames * width, block_p), triton.cdiv(channels, block_c))
     _conv_spatial[launch](
-        rows, taps, ring, frames, height, width, channels, first, slots,
+        rows, weight, ring, frames, height, width, channels, first, slots,
         TAPS=5, BLOCK_P=block_p, BLOCK_C=block_c, num_warps=4,
     )  # fmt: skip
 
@@ -147,11 +151,11 @@ def conv_temporal_features(
     heads: int,
     normalise: bool,
 ) -> Tensor:
-    """As kernels.reference.conv.conv_temporal_features. D must be a power of two."""
+    """As kernels.reference.conv.conv_temporal_features; weight: what `conv_taps` gave, [5, C]."""
     slots, tokens, channels = ring.shape
     width = channels // heads
     out = torch.empty(count, heads, tokens, width, dtype=ring.dtype, device=ring.device)
-    taps = ring if weight is None else weight.reshape(channels, 5).t().contiguous()
+    taps = ring if weight is None else weight
     block = 16
     _conv_temporal[(triton.cdiv(tokens, block), heads)](
         ring, taps, beta, out, tokens, slots, channels, heads, first, count, low, high,

@@ -53,22 +53,25 @@ def frame_statistics(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
 
 @triton.jit
 def _sweep(x, N: tl.constexpr):
-    """Inverse of a positive definite [N, N] by the sweep operator, in registers."""
+    """Inverse of a symmetric positive definite [N, N] by the sweep operator, in registers.
+
+    The matrix stays symmetric, so a pivot's column is its row in another layout.
+    """
     i = tl.arange(0, N)
     for pivot in range(0, N):
         here = i == pivot
         row = tl.sum(tl.where(here[:, None], x, 0.0), 0)
-        column = tl.sum(tl.where(here[None, :], x, 0.0), 1)
         p = tl.sum(tl.where(here, row, 0.0), 0)
-        x = x - column[:, None] * (row / p)[None, :]
-        x = tl.where(here[:, None], (row / p)[None, :], x)
-        x = tl.where(here[None, :], (column / p)[:, None], x)
-        x = tl.where(here[:, None] & here[None, :], -1.0 / p, x)
+        scaled = row / p
+        x -= row[:, None] * scaled[None, :]
+        scaled = tl.where(here, -1.0 / p, scaled)
+        x = tl.where(here[:, None], scaled[None, :], x)
+        x = tl.where(here[None, :], scaled[:, None], x)
     return -x
 
 
 @triton.jit
-def _invert_pair(source, target, LD: tl.constexpr, H: tl.constexpr):
+def _invert_pair(source, target, LD: tl.constexpr, H: tl.constexpr, PRECISION: tl.constexpr):
     """Inverse of a [2H, 2H] corner in memory through its Schur complement."""
     i = tl.arange(0, H)
     at = i[:, None] * LD + i[None, :]
@@ -76,10 +79,10 @@ def _invert_pair(source, target, LD: tl.constexpr, H: tl.constexpr):
     b = tl.load(source + H * LD + at)
     c = tl.load(source + H * LD + H + at)
     ai = _sweep(a, H)
-    w = tl.dot(b, ai, input_precision="ieee")
-    si = _sweep(c - tl.dot(w, tl.trans(b), input_precision="ieee"), H)
-    x = tl.dot(si, w, input_precision="ieee")
-    tl.store(target + at, ai + tl.dot(tl.trans(w), x, input_precision="ieee"))
+    w = tl.dot(b, ai, input_precision=PRECISION)
+    si = _sweep(c - tl.dot(w, tl.trans(b), input_precision=PRECISION), H)
+    x = tl.dot(si, w, input_precision=PRECISION)
+    tl.store(target + at, ai + tl.dot(tl.trans(w), x, input_precision=PRECISION))
     tl.store(target + H * LD + at, -x)
     tl.store(target + H + at, -tl.trans(x))
     tl.store(target + H * LD + H + at, si)
@@ -97,7 +100,7 @@ def _inverse_small(a, alpha, m, t, divisor, D: tl.constexpr):
 
 
 @triton.jit
-def _inverse(a, alpha, m, t, divisor, D: tl.constexpr):
+def _inverse(a, alpha, m, t, divisor, D: tl.constexpr, PRECISION: tl.constexpr):
     """m = (I + A / divisor)^-1 and t = diag(alpha) m, by halves; m and t are scratch on the way."""
     which = tl.program_id(0).to(tl.int64)
     H: tl.constexpr = D // 2
@@ -112,19 +115,19 @@ def _inverse(a, alpha, m, t, divisor, D: tl.constexpr):
     tl.store(m + at, tl.load(a + at) / divisor + eye)
     lower = tl.load(a + H * D + at) / divisor
     tl.debug_barrier()
-    _invert_pair(m, t, D, D // 4)
+    _invert_pair(m, t, D, D // 4, PRECISION)
     tl.debug_barrier()
     ai = tl.load(t + at)
-    w = tl.dot(lower, ai, input_precision="ieee")
+    w = tl.dot(lower, ai, input_precision=PRECISION)
     schur = tl.load(a + corner + at) / divisor + eye
-    schur -= tl.dot(w, tl.trans(lower), input_precision="ieee")
+    schur -= tl.dot(w, tl.trans(lower), input_precision=PRECISION)
     tl.store(m + corner + at, schur)
     tl.debug_barrier()
-    _invert_pair(m + corner, t + corner, D, D // 4)
+    _invert_pair(m + corner, t + corner, D, D // 4, PRECISION)
     tl.debug_barrier()
     si = tl.load(t + corner + at)
-    x = tl.dot(si, w, input_precision="ieee")
-    ai += tl.dot(tl.trans(w), x, input_precision="ieee")
+    x = tl.dot(si, w, input_precision=PRECISION)
+    ai += tl.dot(tl.trans(w), x, input_precision=PRECISION)
     top = tl.load(alpha + i)[:, None]
     low = tl.load(alpha + H + i)[:, None]
     tl.debug_barrier()
@@ -148,11 +151,16 @@ def delta_solve(
         return alpha[..., None] * (eye - a / tokens), b / tokens**0.5
     scaled = rule == "vdn_scaled"
     inverse, transition = torch.empty_like(a), torch.empty_like(a)
-    kernel = _inverse if width >= 64 else _inverse_small  # a product needs 16 rows: quarters of 64
-    kernel[(frames * heads,)](
-        a, alpha.contiguous(), inverse, transition, float(tokens) if scaled else 1.0,
-        D=width, num_warps=4,
-    )  # fmt: skip
+    divisor = float(tokens) if scaled else 1.0
+    if width >= 64:  # a product needs 16 rows, and a quarter of 64 has them
+        _inverse[(frames * heads,)](
+            a, alpha.contiguous(), inverse, transition, divisor,
+            D=width, PRECISION="tf32x3", num_warps=2,
+        )  # fmt: skip
+    else:
+        _inverse_small[(frames * heads,)](
+            a, alpha.contiguous(), inverse, transition, divisor, D=width, num_warps=4
+        )  # fmt: skip
     flat = (frames * heads, width, width)
     injection = torch.bmm(b.view(flat), inverse.view(flat)).view_as(b)
     return transition, injection / tokens**0.5 if scaled else injection

@@ -107,7 +107,7 @@ def test_conv_spatial(frames, grid, channels, first):
     rows, w = draw(frames * tokens, channels), draw(channels, 1, 5, 5, scale=0.3)
     rings = [torch.zeros(10, tokens, channels, dtype=torch.bfloat16, device=DEVICE) for _ in "ab"]
     truth = torch.zeros(10, tokens, channels, dtype=torch.float64, device=DEVICE)
-    fast.conv_spatial(rows, w, rings[0], first=first, grid=grid)
+    fast.conv_spatial(rows, fast.conv_taps(w), rings[0], first=first, grid=grid)
     reference.conv_spatial(rows, w, rings[1], first=first, grid=grid)
     reference.conv_spatial(*wide(rows, w), truth, first=first, grid=grid)
     assert_as_good("spatial", rings[0], rings[1], truth)
@@ -124,7 +124,8 @@ def test_conv_temporal_features(taps, normalise, first, count):
     weight = draw(heads * width, 1, 5, scale=0.5) if taps else None
     beta = torch.rand(frames * tokens, heads, device=DEVICE).to(torch.bfloat16)
     settings = dict(first=first, count=count, low=1, high=11, heads=heads, normalise=normalise)
-    got = fast.conv_temporal_features(ring, weight, beta, **settings)
+    taps = None if weight is None else fast.conv_taps(weight)
+    got = fast.conv_temporal_features(ring, taps, beta, **settings)
     plain = reference.conv_temporal_features(ring, weight, beta, **settings)
     truth = reference.conv_temporal_features(
         ring.double(), None if weight is None else weight.double(), beta.double(), **settings

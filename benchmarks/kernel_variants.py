@@ -1,0 +1,196 @@
+"""Time variants of the linear branch's kernels at real shapes, each checked first. For choosing
+launch settings; the winners are written into the kernels."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+import triton
+
+sys.path.insert(0, str(Path(__file__).parent))
+import synthetic  # noqa: E402
+
+from lowpeak.engine.model.block import ChunkMajorBlock  # noqa: E402
+from lowpeak.engine.model.config import ModelConfig  # noqa: E402
+from lowpeak.engine.model.residual import DeviceResidual  # noqa: E402
+from lowpeak.kernels import triton as fast  # noqa: E402
+from lowpeak.kernels.triton import conv, delta  # noqa: E402
+
+H, D, S, N = 56, 128, 1008, 5
+
+
+def ms(fn) -> float:
+    return float(triton.testing.do_bench(fn, warmup=20, rep=60, return_mode="median"))
+
+
+def inverse() -> None:
+    k = torch.nn.functional.normalize(torch.randn(N * H, S, D, device="cuda"), dim=-1)
+    k = k * torch.rand(N * H, S, 1, device="cuda").sqrt()
+    a = k.transpose(1, 2) @ k
+    alpha = torch.rand(N * H, D, device="cuda")
+    truth = torch.linalg.inv(a.double() + torch.eye(D, device="cuda"))
+    m, t = torch.empty_like(a), torch.empty_like(a)
+
+    def report(name, fn, get) -> None:
+        fn()
+        error = float((get().double() - truth).abs().max() / truth.abs().max())
+        print(f"inverse {name:34s} {ms(fn):7.3f} ms  error {error:.1e}", flush=True)
+
+    for warps, precision in itertools.product((1, 2, 4, 8), ("ieee", "tf32x3")):
+
+        def fn(w=warps, p=precision):
+            delta._inverse[(N * H,)](a, alpha, m, t, 1.0, D=D, PRECISION=p, num_warps=w)
+
+        try:
+            report(f"halves warps {warps} {precision}", fn, lambda: m)
+        except Exception as failed:  # a variant that does not compile is a verdict
+            print("inverse halves", warps, precision, str(failed)[:80], flush=True)
+    for warps in (8, 16):
+
+        def whole(w=warps):
+            delta._inverse_small[(N * H,)](a, alpha, m, t, 1.0, D=D, num_warps=w)
+
+        report(f"whole warps {warps}", whole, lambda: m)
+    eye = torch.eye(D, device="cuda")
+    kept = {}
+
+    def cholesky():
+        low = torch.linalg.cholesky_ex(a + eye)[0]
+        li = torch.linalg.solve_triangular(low, eye.expand_as(low), upper=False)
+        kept["m"] = li.transpose(1, 2) @ li
+
+    report("cholesky, solve, product", cholesky, lambda: kept["m"])
+
+    def library():
+        kept["m"] = torch.linalg.inv_ex(a + eye)[0]
+
+    report("inv_ex", library, lambda: kept["m"])
+
+
+def scans() -> None:
+    t = torch.randn(10, H, D, D, device="cuda") * 0.05
+    j = torch.randn(10, H, D, D, device="cuda")
+    state = torch.randn(H, D, D, device="cuda")
+    ft, fj = torch.empty_like(state), torch.empty_like(state)
+    for rows, warps, precision in (
+        (32, 4, "tf32x3"),
+        (64, 4, "tf32x3"),
+        (64, 8, "tf32x3"),
+        (128, 8, "tf32x3"),
+    ):
+
+        def fn(r=rows, w=warps, p=precision):
+            delta._scan[(H, D // r, 3)](
+                state, t, j, ft, fj, H, 0, 5, 10, D=D, ROWS=r, PRECISION=p, num_warps=w
+            )
+
+        try:
+            print(f"scan rows {rows} warps {warps} {precision} {ms(fn):.3f} ms", flush=True)
+        except Exception as failed:
+            print("scan", rows, warps, precision, str(failed)[:80], flush=True)
+
+
+def convolutions() -> None:
+    c = H * D
+    x = torch.randn(N * S, c, device="cuda").bfloat16()
+    ring = torch.zeros(10, S, c, device="cuda", dtype=torch.bfloat16)
+    for dtype in (torch.bfloat16,):
+        taps = torch.randn(25, c, device="cuda").to(dtype)
+        for bp, bc, warps in (
+            (32, 64, 4),
+            (16, 64, 4),
+            (32, 64, 8),
+            (64, 64, 8),
+            (32, 32, 4),
+            (16, 128, 8),
+        ):
+
+            def fn(p=bp, q=bc, w=warps, taps=taps):
+                conv._conv_spatial[(triton.cdiv(N * 42, p), c // q)](
+                    x, taps, ring, N, 24, 42, c, 0, 10, TAPS=5, BLOCK_P=p, BLOCK_C=q, num_warps=w
+                )
+
+            print(f"spatial {str(dtype)[6:]} p{bp} c{bc} w{warps} {ms(fn):.3f} ms", flush=True)
+    beta = torch.rand(20 * S, H, device="cuda").bfloat16()
+    out = torch.empty(N, H, S, D, device="cuda", dtype=torch.bfloat16)
+    taps = torch.randn(5, c, device="cuda").bfloat16()
+    for bp, warps in ((16, 4), (8, 4), (8, 2), (16, 8), (32, 8)):
+
+        def fn(p=bp, w=warps):
+            conv._conv_temporal[(triton.cdiv(S, p), H)](
+                ring,
+                taps,
+                beta,
+                out,
+                S,
+                10,
+                c,
+                H,
+                3,
+                N,
+                1,
+                70,
+                TAPS=5,
+                NORMALISE=True,
+                D=D,
+                BLOCK_P=p,
+                num_warps=w,
+            )
+
+        print(f"temporal p{bp} w{warps} {ms(fn):.3f} ms", flush=True)
+
+
+def queueing() -> None:
+    """How long the host needs to queue a block, and how long the device is idle inside one."""
+    config = ModelConfig()
+    attention, ff = synthetic.block_weights(config, "fp8-rowwise", "cuda")
+    c = synthetic.context(config, fast, "cuda", torch.bfloat16, frames=72, grid=(24, 42),
+                          global_rows=1310, text_rows=500)  # fmt: skip
+    block = ChunkMajorBlock(c, "store")
+    x, table = synthetic.residual_and_table(config, c.total_rows, "cuda", torch.bfloat16)
+
+    def one():
+        block.run(DeviceResidual(x), attention, lambda: ff, table)
+
+    with torch.inference_mode():
+        one()
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        one()
+        queued = time.perf_counter() - begin
+        torch.cuda.synchronize()
+        print(
+            f"queueing one block: {queued * 1e3:.1f} ms of {(time.perf_counter() - begin) * 1e3:.1f}"
+        )
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in "ab")
+        one()
+        start.record()
+        for _ in range(6):
+            one()
+        stop.record()
+        torch.cuda.synchronize()
+        print(f"six blocks back to back: {start.elapsed_time(stop) / 6:.1f} ms each")
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            for _ in range(2):
+                one()
+            torch.cuda.synchronize()
+    spans = sorted(
+        (e.time_range.start, e.time_range.end) for e in profile.events()
+        if e.device_type == torch.autograd.DeviceType.CUDA
+    )  # fmt: skip
+    busy = sum(b - a for a, b in spans) / 2e3
+    gaps = [max(0, b[0] - a[1]) for a, b in itertools.pairwise(spans)]
+    whole = (spans[-1][1] - spans[0][0]) / 2e3
+    print(json.dumps({"busy_ms": busy, "whole_ms": whole, "gaps_over_20us": sum(g > 20 for g in gaps),
+                      "gap_ms": sum(gaps) / 2e3, "gap_over_20us_ms": sum(g for g in gaps if g > 20) / 2e3,
+                      "kernels": len(spans) / 2}))  # fmt: skip
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ("queueing", "inverse", "scans", "convolutions"):
+        globals()[name]()

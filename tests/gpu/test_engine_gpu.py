@@ -1,0 +1,145 @@
+"""On a card: no placement, allocator or cap changes a bit of the latents.
+
+Block size means the real width with two blocks. The full-size test wants a full toy checkpoint in
+LOWPEAK_FULL_CHECKPOINT (`lowpeak toy-checkpoint DIR --size full`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from lowpeak.engine import bench
+from lowpeak.engine.checkpoint.index import open_checkpoint
+from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
+from lowpeak.engine.errors import Cancelled
+from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.planner.types import Placement
+from lowpeak.engine.sampling.schedules import schedule
+from lowpeak.engine.sampling.solver import euler_step
+from lowpeak.engine.streamed import StreamedDenoiser
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+SMALL = Geometry(448, 256, 56)  # 17 latent frames of 8 x 14 tokens
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return write_toy_checkpoint(
+        tmp_path_factory.mktemp("gpu") / "block", size="block", seed=5, device="cuda"
+    )
+
+
+def placement(blocks: int, resident=0, disk=0, **settings) -> Placement:
+    return Placement(
+        resident_blocks=resident,
+        disk_blocks=disk,
+        pinned_blocks=blocks - resident - disk,
+        **settings,
+    )
+
+
+def latents_digest(folder: Path, chosen: Placement, geometry: Geometry, steps: int = 2) -> str:
+    """SHA-256 of video and audio rows after a few evaluations from fixed noise."""
+    checkpoint = open_checkpoint(folder)
+    layout, text, video, audio = bench.random_pass(checkpoint, geometry, 60)
+    device = torch.device("cuda", torch.cuda.current_device())
+    times = tuple(step.distinct for step in schedule(8).steps())
+    denoiser = StreamedDenoiser(checkpoint, times, chosen, device)
+    plan = schedule(8)
+    try:
+        velocity = denoiser.bind(layout, text, torch.empty(0, denoiser.config.video_row))
+        for index, step in enumerate(plan.steps()[:steps]):
+            found = velocity(video, audio, step)
+            pairs = (plan.video_sigmas[index : index + 2], plan.audio_sigmas[index : index + 2])
+            video = euler_step(video, found[0], step.t_video, pairs[0])
+            audio = euler_step(audio, found[1], step.t_audio, pairs[1])
+    finally:
+        denoiser.close()
+    return hashlib.sha256(video.numpy().tobytes() + audio.numpy().tobytes()).hexdigest()
+
+
+def test_no_placement_changes_a_bit_at_block_size(folder):
+    blocks = open_checkpoint(folder).config.layers
+    ways = itertools.product(("store", "recompute", "host"), ("device", "host"))
+    spots = [((0, 0), 2, False), ((1, 0), 1, False), ((1, 1), 3, True), ((blocks, 0), 2, False)]
+    found = {}
+    for (keys, residual), ((resident, disk), slots, half) in itertools.product(ways, spots):
+        chosen = placement(
+            blocks, resident, disk, keys=keys, residual=residual, transfer_slots=slots,
+            half_slots=half,
+        )  # fmt: skip
+        found[chosen] = latents_digest(folder, chosen, SMALL)
+    assert len(found) == 24
+    assert len(set(found.values())) == 1, found
+
+
+def test_no_cap_changes_a_bit(folder):
+    total = torch.cuda.mem_get_info()[1]
+    found = set()
+    try:
+        for cap_gib in (3.4, 7.0, total / 2**30):
+            torch.cuda.empty_cache()
+            torch.cuda.set_per_process_memory_fraction(min(1.0, cap_gib * 2**30 / total))
+            found.add(latents_digest(folder, placement(2, keys="recompute"), SMALL))
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert len(found) == 1
+
+
+def test_no_allocator_changes_a_bit(folder):
+    found = {}
+    for setting in ("backend:native", "backend:cudaMallocAsync", "expandable_segments:True"):
+        done = subprocess.run(
+            [sys.executable, __file__, str(folder)],
+            env={**os.environ, "PYTORCH_CUDA_ALLOC_CONF": setting},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        found[setting] = done.stdout.split()[-1]
+    assert len(set(found.values())) == 1, found
+
+
+def test_cancel_leaves_the_device_as_it_was(folder):
+    checkpoint = open_checkpoint(folder)
+    layout, text, video, audio = bench.random_pass(checkpoint, SMALL, 60)
+    device = torch.device("cuda", torch.cuda.current_device())
+    times = tuple(step.distinct for step in schedule(8).steps())
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    denoiser = StreamedDenoiser(checkpoint, times, placement(2), device, is_cancelled=lambda: True)
+    velocity = denoiser.bind(layout, text, torch.empty(0, denoiser.config.video_row))
+    with pytest.raises(Cancelled):
+        velocity(video, audio, schedule(8).steps()[0])
+    denoiser.close()
+    del velocity, denoiser
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_allocated() - before < 2**20
+
+
+@pytest.mark.skipif(
+    "LOWPEAK_FULL_CHECKPOINT" not in os.environ,
+    reason="needs a full toy checkpoint in LOWPEAK_FULL_CHECKPOINT",
+)
+def test_no_placement_changes_a_bit_at_full_size():
+    folder = Path(os.environ["LOWPEAK_FULL_CHECKPOINT"])
+    geometry = Geometry(672, 384, 243)
+    chosen = [
+        placement(50, disk=40, resident=5),
+        placement(50, resident=50, keys="recompute"),
+        placement(50, disk=30, keys="recompute", transfer_slots=3, half_slots=True),
+    ]
+    assert len({latents_digest(folder, item, geometry) for item in chosen}) == 1
+
+
+if __name__ == "__main__":
+    print(latents_digest(Path(sys.argv[1]), placement(2), SMALL))
