@@ -1,26 +1,15 @@
-"""`lowpeak models ...`: files found, fetched, verified, converted. Bodies in engine/checkpoint."""
+"""`lowpeak models ...`: files found, fetched, verified, converted. Bodies in engine/model_files."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .cli_base import (
-    Answer,
-    Capability,
-    Folder,
-    Format,
-    Json,
-    QualityName,
-    command,
-    find_checkpoint,
-)
+from .cli_base import Answer, Capability, Folder, Format, Json, QualityName, command
 
 models = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
-DEFAULT_FOLDER = Path("models") / "lowpeak"
 
 
 @command(models, "list")
@@ -30,46 +19,40 @@ def models_list(
     capability: Capability = None,
     as_json: Json = False,
 ) -> Answer:
-    """What a request needs, what is here, what is missing."""
-    from .engine.checkpoint.inventory import model_folders, take_inventory
+    """What a request needs, what is here, what is missing; exit 4 when something is."""
+    from .engine.model_files import list_files
 
-    found = take_inventory(
-        model_folders(_models_folder(folder)),
-        quality=quality,
-        capability=_capability(capability),
-    )
-    return Answer(found.as_json(), found.text())
+    return Answer(*list_files(folder, quality=quality, capability=_capability(capability)))
 
 
 @command(models, "pull")
 def models_pull(
     folder: Folder = None,
+    only: Annotated[list[str] | None, typer.Option(help="Keys of `models list`.")] = None,
     quality: QualityName = "light",
     capability: Capability = None,
     accept_license: Annotated[
         bool, typer.Option("--accept-license", help="The licences shown were read and accepted.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what it would take.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it takes.")] = False,
     as_json: Json = False,
 ) -> Answer:
     """Fetch what is missing, after its licence was shown and accepted."""
-    from .engine.checkpoint.hub import plan_pull, pull
-    from .engine.checkpoint.inventory import model_folders, take_inventory
     from .engine.console import console_progress, say
+    from .engine.model_files import pull_files
 
-    target = _models_folder(folder)
-    found = take_inventory(
-        model_folders(target), quality=quality, capability=_capability(capability)
-    )
-    plan = plan_pull(found.missing, target)
-    if dry_run or not plan.files:
-        return Answer({**plan.as_json(), "pulled": False}, plan.text())
-    say(plan.text())
     with console_progress("pull", quiet=as_json) as progress:
-        done = pull(plan, accept_licence=accept_license, progress=progress)
-    return Answer({**done, "pulled": True}, f"{target}: {len(plan.files)} files fetched")
+        answer = pull_files(
+            folder,
+            only=only or (),
+            quality=quality,
+            capability=_capability(capability),
+            accept_licence=accept_license,
+            dry_run=dry_run,
+            show_plan=say,
+            progress=progress,
+        )
+    return Answer(*answer)
 
 
 @command(models, "verify")
@@ -78,15 +61,12 @@ def models_verify(
     hashes: Annotated[bool, typer.Option("--hashes", help="Whole files too; slow.")] = False,
     as_json: Json = False,
 ) -> Answer:
-    """What is wrong with the files of a folder, and what to do about it."""
-    from .engine.checkpoint.verify import verify
+    """What is wrong with the files of a folder, and what to do about it; exit 4 for errors."""
     from .engine.console import console_progress
-    from .engine.errors import CheckpointError
+    from .engine.model_files import verify_files
 
-    target = find_checkpoint(folder)
     with console_progress("verify", quiet=as_json) as progress:
-        found = verify(target, hashes=hashes, progress=progress)
-    return Answer(found.as_json(), found.text(), 0 if found.sound else CheckpointError.exit_code)
+        return Answer(*verify_files(folder, hashes=hashes, progress=progress))
 
 
 @command(models, "convert")
@@ -94,7 +74,7 @@ def models_convert(
     source: Annotated[Path, typer.Argument(help="OpenVDN folder or ComfyUI file.")],
     target: Annotated[Path, typer.Argument(help="Folder of the result.")],
     weight_format: Format = "edge-fp8-rowwise",
-    quality: Annotated[list[str] | None, typer.Option(help="Schedules to prepare.")] = None,
+    quality: Annotated[list[str] | None, typer.Option(help="Levels to prepare; light.")] = None,
     stage: Annotated[Path | None, typer.Option(help="OpenVDN stage beside a base model.")] = None,
     keep_projections: Annotated[
         bool, typer.Option("--keep-projections", help="26 GB; for other schedules.")
@@ -103,26 +83,21 @@ def models_convert(
     as_json: Json = False,
 ) -> Answer:
     """Write a checkpoint in an edge layout, block by block; goes on where it stopped."""
-    from .engine.checkpoint.convert import convert, describe, schedules_for
     from .engine.console import console_progress
+    from .engine.model_files import convert_files
 
     with console_progress("convert", quiet=as_json) as progress:
-        done = convert(
+        answer = convert_files(
             source,
             target,
             format=weight_format,
-            tables=schedules_for(quality) if quality else None,
+            qualities=quality or ("light",),
             stage=stage,
             projections=keep_projections,
             device=device,
             progress=progress,
         )
-    return Answer(done, describe(done))
-
-
-def _models_folder(given: Path | None) -> Path:
-    """The folder of the argument, of LOWPEAK_MODELS, or models/lowpeak here."""
-    return given or Path(os.environ.get("LOWPEAK_MODELS", DEFAULT_FOLDER))
+    return Answer(*answer)
 
 
 def _capability(text: str | None) -> tuple[int, int] | None:
