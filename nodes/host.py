@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from ..engine.errors import Cancelled, LowpeakError
 from ..engine.events import Event
 from ..engine.sampling.preview import PreviewFactors, PreviewPace, preview_rgb
 from .pack import Pack
+from .privacy import without_paths
 from .progress import BAR_STEPS, ProgressScale, Throttle
 
 EVENT_NAME = "lowpeak.run"
@@ -53,7 +53,7 @@ class ComfyHost:
         else:
             known = isinstance(error, LowpeakError)
             detail = error.as_json() if known else {"error": type(error).__name__}
-            runs.end(self.run_id, "failed", report=self._report, error=_without_paths(detail))
+            runs.end(self.run_id, "failed", report=self._report, error=without_paths(detail))
         if self._pack.memory is not None:
             self._pack.memory.track()
         if isinstance(error, Cancelled):
@@ -62,7 +62,7 @@ class ComfyHost:
 
     def keep(self, report: Mapping[str, Any]) -> None:
         """Add the engine's report to the run."""
-        self._report.update(_without_paths(dict(report)))
+        self._report.update(without_paths(dict(report)))
 
     def describe(self, request: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
         """Name the request and its plan in the run book."""
@@ -177,14 +177,3 @@ def _send(message: dict[str, Any]) -> None:
     server = getattr(PromptServer, "instance", None)
     if server is not None:
         server.send_sync(EVENT_NAME, message)
-
-
-def _without_paths(value: Any) -> Any:
-    """The value with every absolute path cut to its last part; reports are for sharing."""
-    if isinstance(value, Mapping):
-        return {str(key): _without_paths(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_paths(item) for item in value]
-    if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_absolute()):
-        return Path(value).name
-    return value

@@ -22,6 +22,7 @@ from ..engine.errors import LowpeakError, RequestError
 from .asked_forecast import read_body
 from .handles import ModelHandle, file_identity
 from .pack import Pack
+from .privacy import without_paths
 
 MAX_BODY_BYTES = 1 << 20
 VERSION = 1
@@ -45,7 +46,8 @@ def add_routes(table: Any, pack: Pack) -> None:
                 return answer({"error": "Refused", "message": str(refused)}, refused.status)
             except LowpeakError as problem:
                 status = 400 if isinstance(problem, RequestError) else 409
-                return answer({"error": type(problem).__name__, "message": str(problem),
+                return answer({"error": type(problem).__name__,
+                               "message": without_paths(str(problem)),
                                "field": getattr(problem, "field", "")}, status)  # fmt: skip
 
         return handler

@@ -14,6 +14,7 @@ from lowpeak.engine.errors import Cancelled, RequestError
 from lowpeak.engine.events import Event, Host
 from lowpeak.nodes import host as host_module
 from lowpeak.nodes.host import ComfyHost
+from lowpeak.nodes.privacy import without_paths
 
 
 class Interrupt(BaseException):
@@ -154,8 +155,22 @@ def test_other_models_are_asked_to_leave_and_ours_may_stay(comfy: Comfy, pack: A
     assert need == 123 and options["keep_loaded"] == [ours]
 
 
-def test_paths_are_cut_wherever_they_stand() -> None:
-    given = {"a": ["/x/y/z.mp4", Path("/q/r")], "b": {"c": "relative/stays"}, "n": 3}
-    assert host_module._without_paths(given) == {
-        "a": ["z.mp4", "r"], "b": {"c": "relative/stays"}, "n": 3,
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (
+            "wrong; file /home/me/models/a.safetensors; tensor x",
+            "wrong; file a.safetensors; tensor x",
+        ),
+        ("file C:\\Users\\me\\a.bin, expected 3", "file a.bin, expected 3"),
+        ("'/srv/my-models/toy'", "'toy'"),
+        ("0.84 s/step, 3/4 and/or x", "0.84 s/step, 3/4 and/or x"),
+        ("models/lowpeak stays", "models/lowpeak stays"),
+        ("/home/my files/a b.mp4", "a b.mp4"),
+        (Path("/q/r"), "r"),
+        (3, 3),
+    ],
+)
+def test_paths_are_cut_wherever_they_stand(given: Any, kept: Any) -> None:
+    assert without_paths(given) == kept
+    assert without_paths({"a": [given, (given,)]}) == {"a": [kept, [kept]]}

@@ -17,7 +17,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lowpeak.engine.errors import RequestError
+from lowpeak.engine.errors import CheckpointError, RequestError
 from lowpeak.nodes import asked_forecast, routes
 from lowpeak.nodes.asked_forecast import read_body
 
@@ -123,6 +123,17 @@ def test_a_request_for_another_machine(pack: Any) -> None:
 def test_bad_bodies_are_refused_in_words(pack: Any, body: Any) -> None:
     status, answer = ask(pack, "POST", "/lowpeak/forecast", json=body)
     assert status == 400 and answer["error"] == "RequestError" and answer["message"]
+
+
+def test_a_damaged_checkpoint_is_said_without_its_path(pack: Any) -> None:
+    def damaged(folder: Path) -> Any:
+        raise CheckpointError("header is damaged", file=folder / "root.safetensors")
+
+    pack.engine.describe = damaged
+    status, answer = ask(pack, "POST", "/lowpeak/forecast", json={"prompt": GRAPH})
+    assert status == 409 and answer["error"] == "CheckpointError"
+    assert "root.safetensors" in answer["message"]
+    assert str(pack.folders.root) not in json.dumps(answer)
 
 
 def test_bodies_are_bounded(pack: Any) -> None:
