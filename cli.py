@@ -111,7 +111,7 @@ def predict(
     ram_gib: RamGib = None,
     as_json: Json = False,
 ) -> Answer:
-    """Forecast on this machine as it is now."""
+    """Forecast on this machine as it is now, with what its own runs have taught."""
     from .engine.forecast import forecast, forecast_text, read_facts
     from .engine.snapshot import cap_snapshot, read_snapshot
 
@@ -125,7 +125,7 @@ def predict(
             "no CUDA GPU was found here; ask about another machine with `lowpeak plan --vram-gib`",
             field="vram_gib",
         )
-    document = forecast(request, snapshot, read_facts(checkpoint))
+    document = forecast(request, snapshot, read_facts(checkpoint), learned=True)
     document["notices"] = notices
     return Answer(document, forecast_text(document), 0 if document["fits"] else 3)
 

@@ -36,18 +36,30 @@ def read_facts(checkpoint: Path | None) -> ModelFacts:
 
 
 def forecast(
-    request: Request, snapshot: HardwareSnapshot, facts: ModelFacts, *, what_if: bool = True
+    request: Request,
+    snapshot: HardwareSnapshot,
+    facts: ModelFacts,
+    *,
+    what_if: bool = True,
+    learned: bool = False,
 ) -> dict[str, Any]:
     """The document of `plan --json`, of a plan or of a refusal (`fits` tells).
 
-    what_if: also say what more VRAM and RAM would change.
+    what_if: also say what more VRAM and RAM would change. learned: this is the machine at hand, so
+    its own history corrects margins and gives the time, as `history`.
     """
     calibration = choose_calibration(snapshot)
     if facts == ModelFacts():  # no checkpoint: the published format that suits the machine
         facts = published_facts(calibration)
 
+    margins = None
+    if learned:
+        from .learning import learned_margins, time_forecast
+
+        margins = learned_margins(snapshot, calibration)
+
     def plan_on(machine: HardwareSnapshot) -> Plan:
-        return plan_request(request, machine, facts, calibration)
+        return plan_request(request, machine, facts, calibration, margins=margins)
 
     def more_memory(plan: Plan | None) -> list[str]:
         return what_more_memory_changes(plan, snapshot, plan_on) if what_if else []
@@ -56,7 +68,10 @@ def forecast(
         plan = plan_on(snapshot)
     except DoesNotFit as refusal:
         return refusal_document(request, snapshot, refusal, what_if=more_memory(None))
-    return plan_document(request, snapshot, plan, what_if=more_memory(plan))
+    document = plan_document(request, snapshot, plan, what_if=more_memory(plan))
+    if learned:
+        document["history"] = time_forecast(request, snapshot, plan)
+    return document
 
 
 def forecast_for_run(
@@ -66,8 +81,11 @@ def forecast_for_run(
     device: str,
     *,
     process_bytes: int | None = None,
+    margins: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """The document that a run on `device` ("cuda" or "cpu") starts from. Raises DoesNotFit.
+
+    margins: bytes by axis that this machine's history asks for.
 
     process_bytes: host memory of this process before the run, where it is known; on a CPU it
     stands in place of the calibrated figure, which is that of a process with CUDA libraries.
@@ -83,7 +101,7 @@ def forecast_for_run(
             ram_available_bytes=half_bytes,
         )
     calibration = choose_calibration(snapshot)
-    plan = plan_request(request, snapshot, facts, calibration)
+    plan = plan_request(request, snapshot, facts, calibration, margins=margins)
     document = plan_document(request, snapshot, plan)
     return _folded_onto_host(document, calibration, process_bytes) if device == "cpu" else document
 
@@ -114,6 +132,9 @@ def forecast_text(document: Mapping[str, Any]) -> str:
     else:
         lines += _phase_lines(document["phases"])
         lines.append(f"total {format_seconds(document['total_seconds'])}{_range(document)}")
+        if document.get("history"):
+            known = document["history"]
+            lines.append(f"likely {format_seconds(known['seconds'])}, from {known['basis']}")
         lines += [f"- {reason}" for reason in document["reasons"]]
     return "\n".join([*lines, *(f"+ {sentence}" for sentence in document["what_if"])])
 

@@ -7,9 +7,11 @@ when there is something to go on from, and no half-written file in any case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,12 @@ from .errors import Cancelled, LowpeakError, RequestError
 from .events import Host
 from .files import RunFiles, SampledLatents, save_latents, write_json
 from .forecast import forecast_for_run, phase_forecasts, placements_of
+from .learning import learn, learned_margins
 from .lora.loraset import LoraSet
 from .meter import resident_bytes
 from .models import ModelSet, open_models
 from .pictures import load_pictures
+from .planner.calibration import choose_calibration
 from .report import RunReport
 from .request import Request
 from .resume import Saved, load_saved, save_conditioning, settings_of
@@ -76,13 +80,20 @@ def run_request(
     models = open_models(options.checkpoint, choose_device(options.device))
     loras = models.bind_loras(request.loras)
     machine = cap_snapshot(read_snapshot(), vram_gib=options.vram_gib, ram_gib=options.ram_gib)
+    on_card = models.device.type == "cuda"
     plan = forecast_for_run(
-        request, machine, models.facts(), models.device.type, process_bytes=resident_bytes()
+        request,
+        machine,
+        models.facts(),
+        models.device.type,
+        process_bytes=resident_bytes(),
+        margins=learned_margins(machine, choose_calibration(machine)) if on_card else None,
     )
     report = begin_report(request, options, plan, models, notices)
     report.lora = [item.as_json() for item in loras.reports]
+    teach = partial(learn, request=request, snapshot=machine, started_unix=time.time())
     with (
-        closing_report(report, files),
+        closing_report(report, files, teach if on_card else None),
         Session(models.device, host, report, phase_forecasts(plan)) as session,
     ):
         for notice in models.notices():
@@ -176,8 +187,13 @@ def begin_report(
 
 
 @contextmanager
-def closing_report(report: RunReport, files: RunFiles) -> Iterator[None]:
-    """Write V.request.json at the end; after a failure only when something can be resumed."""
+def closing_report(
+    report: RunReport, files: RunFiles, teach: Callable[[dict[str, Any]], list[str]] | None = None
+) -> Iterator[None]:
+    """Write V.request.json at the end; after a failure only when something can be resumed.
+
+    teach: takes the finished report, for this machine's history; gives notices about it.
+    """
     attempt: dict[str, Any] = {"outcome": "failed"}
     report.attempts.append(attempt)
     try:
@@ -191,5 +207,7 @@ def closing_report(report: RunReport, files: RunFiles) -> Iterator[None]:
         raise
     finally:
         report.files = files.present()
+        if teach is not None:
+            report.notices += teach(report.as_json())
         if attempt["outcome"] == "done" or files.kept():
             write_json(files.report, report.as_json())

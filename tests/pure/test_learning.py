@@ -1,0 +1,72 @@
+"""A machine's own runs correct the next plan; nothing is written elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lowpeak.engine.forecast import forecast
+from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.learning import FILE, home, learn
+from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
+from lowpeak.engine.request import Request
+from lowpeak.engine.units import GIB
+
+REQUEST = Request(Geometry(1344, 768, 124))
+MACHINE = HardwareSnapshot(
+    "linux", "NVIDIA H200", (9, 0), 16 * GIB, 16 * GIB, 64 * GIB, 64 * GIB
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOWPEAK_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def planned() -> dict[str, Any]:
+    return forecast(REQUEST, MACHINE, ModelFacts(), what_if=False, learned=True)
+
+
+def report_of(document: dict[str, Any], *, slower: float, more_bytes: int) -> dict[str, Any]:
+    phases = [
+        {
+            "phase": phase["phase"],
+            "forecast": phase,
+            "measured": {
+                "steps": phase["steps"],
+                "seconds": slower * phase["seconds"],
+                "vram_peak_bytes": phase["vram_peak_bytes"] + more_bytes,
+                "ram_peak_bytes": phase["ram_peak_bytes"],
+            },
+        }
+        for phase in document["phases"]
+    ]
+    return {"attempts": [{"outcome": "done"}], "phases": phases, "request": {}, "versions": {}}
+
+
+def test_without_runs_the_time_is_the_plans_and_says_so(own_home: Path) -> None:
+    document = planned()
+    assert document["history"]["seconds"] == pytest.approx(document["total_seconds"])
+    assert document["history"]["samples"] == 0
+    assert home() == own_home and (own_home / FILE).is_file()
+
+
+def test_runs_of_the_same_size_give_the_time() -> None:
+    document = planned()
+    for run in range(3):
+        learn(report_of(document, slower=2.0, more_bytes=0), REQUEST, MACHINE, 1000.0 + run)
+    again = planned()["history"]
+    assert again["seconds"] == pytest.approx(2 * document["total_seconds"], rel=1e-6)
+    assert again["samples"] == 3 and "3 run(s)" in again["basis"]
+
+
+def test_an_overrun_widens_the_margin_at_once() -> None:
+    def margin() -> str:
+        return next(item for item in planned()["reasons"] if item.startswith("VRAM:"))
+
+    before = margin()
+    learn(report_of(planned(), slower=1.0, more_bytes=2 * GIB), REQUEST, MACHINE, 1000.0)
+    assert margin() != before and "2.00 GiB margin" in margin()
