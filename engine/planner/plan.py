@@ -16,7 +16,7 @@ from .passes import Pass, lifted_geometry, sampling_passes
 from .search import Budget, PassChoice, PassSearch, SearchSpace, make_budget
 from .stacks import DecodeSearch, Machine, plan_encode, plan_upscale
 from .timing import first_step_seconds
-from .types import HardwareSnapshot, ModelFacts, PhasePlan, Plan
+from .types import HardwareSnapshot, ModelFacts, PhasePlan, Placement, Plan
 from .workload import workload
 
 EVERYTHING = SearchSpace()
@@ -31,17 +31,19 @@ def plan_request(
     *,
     space: SearchSpace = EVERYTHING,
     margins: Mapping[str, int] | None = None,
+    preferred: Mapping[str, tuple[Placement, str]] | None = None,
 ) -> Plan:
     """The plan of a request on a machine. Never changes the request.
 
     margins: bytes by axis ("vram", "ram") that this machine's history asks for instead of the
-    calibration's. Raises DoesNotFit with every shortage and with smaller requests that were planned
-    and fit; RequestError for a machine that cannot be planned.
+    calibration's. preferred: by phase, a placement that replaces the search's where it fits, and
+    the sentence why. Raises DoesNotFit with every shortage and with smaller requests that were
+    planned and fit; RequestError for a machine that cannot be planned.
     """
     if snapshot.system == "macos":
         raise RequestError("macOS is recorded but not planned: no CUDA device", field="system")
     budget = _with_margins(make_budget(snapshot, calibration), margins)
-    plan = _plan(request, snapshot, facts, calibration, budget, space)
+    plan = _plan(request, snapshot, facts, calibration, budget, space, preferred or {})
     if isinstance(plan, Plan):
         return plan
     fits = _smaller_requests(request, snapshot, facts, calibration, budget, space)
@@ -69,6 +71,7 @@ def _plan(
     calibration: Calibration,
     budget: Budget,
     space: SearchSpace,
+    preferred: Mapping[str, tuple[Placement, str]],
 ) -> Plan | list[Shortage]:
     """The plan, or every shortage of every phase."""
     machine = Machine(facts, calibration, budget)
@@ -99,6 +102,12 @@ def _plan(
         if choice is None:
             short += search.shortages(item.phase, budget)
             continue
+        if item.phase in preferred:
+            place, why = preferred[item.phase]
+            tried = search.price(place, budget)
+            if tried is not None:
+                choice = tried
+                reasons.append(why)
         phase = _sample_phase(item, choice, search, calibration, held, start=index == 0)
         keep(phase)
         place = choice.candidate.placement
@@ -174,7 +183,7 @@ def _smaller_requests(
 
     def fits(geometry: Geometry) -> bool:
         smaller = replace(request, geometry=geometry)
-        found = _plan(smaller, snapshot, facts, calibration, budget, space)
+        found = _plan(smaller, snapshot, facts, calibration, budget, space, {})
         return isinstance(found, Plan)
 
     found = []

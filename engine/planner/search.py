@@ -199,6 +199,22 @@ class PassSearch:
         item = Candidate(place, found[3], found[4])
         return PassChoice(item, clock.step(place), best, self.work, self.memory, clock)
 
+    def price(self, placement: Placement, budget: Budget) -> PassChoice | None:
+        """A given placement as a choice; None when it is no placement of this pass or too large."""
+        blocks = placement.resident_blocks + placement.pinned_blocks + placement.disk_blocks
+        clock = self.clocks.get((placement.keys, placement.residual))
+        if clock is None or blocks != self.work.facts.blocks:
+            return None
+        terms = self.memory.terms(placement)
+        vram, ram = max(total(terms, VRAM), self.prologue), total(terms, RAM)
+        pins = placement.pinned_blocks * self.block_bytes
+        pins += self.host_bytes[placement.keys, placement.residual]
+        if vram > budget.vram_bytes or ram > budget.ram_bytes or pins > budget.pin_bytes:
+            return None
+        step = clock.step(placement)
+        item = Candidate(placement, vram, ram)
+        return PassChoice(item, step, step.total, self.work, self.memory, clock)
+
     def shortages(self, phase: str, budget: Budget) -> list[Shortage]:
         """Why nothing fits: the least need on each short axis. Empty when something fits."""
         endless = 1 << 60

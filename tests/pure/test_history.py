@@ -20,7 +20,8 @@ from lowpeak.engine.planner.history import (
     machine_key,
     shape_key,
 )
-from lowpeak.engine.planner.types import Placement
+from lowpeak.engine.planner.predict import predict
+from lowpeak.engine.planner.types import ModelFacts, Placement
 from lowpeak.engine.request import Request
 
 FLOOR = 250
@@ -252,3 +253,37 @@ def test_margins_of_a_machine_go_into_the_plan(history: History) -> None:
     assert history.margins(snapshot, rows) == floors
     history.record(run(1 << 30, machine_name=machine_key(snapshot)))
     assert history.margins(snapshot, rows) == {**floors, "vram": 1 << 30}
+
+
+def test_a_prediction_uses_margins_placements_and_times_of_this_machine(history: History) -> None:
+    snapshot, request = machine(8, 32, device_name="Card"), single_pass()
+    rows = choose_calibration(snapshot)
+    first = predict(request, snapshot, ModelFacts(), rows, history)
+    phase = first.plan.phase("sample_high")
+    assert phase is not None and phase.placement is not None
+    assert "no run on this machine" in " ".join(first.plan.reasons)
+    place = replace(phase.placement, resident_blocks=1, pinned_blocks=49)
+    keys = {"shape": shape_key(request), "machine_name": machine_key(snapshot)}
+    history.record(run(seconds=phase.seconds, placement=place, **keys))
+    tried = predict(request, snapshot, ModelFacts(), rows, history)
+    assert tried.plan.phase("sample_high").placement == phase.placement, "only 2 % or more replaces"
+    quick = 0.5 * phase.seconds
+    history.record(run(seconds=quick, started=1, placement=place, **keys))
+    history.record(run(seconds=quick, started=2, placement=place, **keys))
+    history.record(
+        run(
+            seconds=phase.seconds,
+            forecast=phase.seconds,
+            started=3,
+            placement=phase.placement,
+            **keys,
+        )  # fmt: skip
+    )
+    better = predict(request, snapshot, ModelFacts(), rows, history)
+    chosen = better.plan.phase("sample_high")
+    assert chosen.placement == place
+    assert any("tried here" in reason for reason in better.plan.reasons)
+    assert better.time.samples == 4 and better.plan.seconds_range[0] < better.time.seconds
+    cramped = machine(5.2, 32, device_name="Card", vram_total_bytes=snapshot.vram_total_bytes)
+    fallen = predict(request, cramped, ModelFacts(), rows, history)
+    assert fallen.plan.phase("sample_high").placement != place, "a placement that no longer fits"
