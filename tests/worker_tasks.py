@@ -96,3 +96,11 @@ def eat(arguments: Mapping[str, Any], context: Any) -> None:
     taken = []
     while True:
         taken.append(bytearray(16 << 20))
+
+
+def memory(arguments: Mapping[str, Any], context: Any) -> dict[str, int]:
+    """What the snapshot makes of this process's memory."""
+    from lowpeak.engine.hostmemory import read_linux_memory
+
+    found = read_linux_memory()
+    return {"total": found.total_bytes, "available": found.available_bytes}

@@ -277,7 +277,7 @@ def test_a_prediction_uses_margins_placements_and_times_of_this_machine(history:
             started=3,
             placement=phase.placement,
             **keys,
-        )  # fmt: skip
+        )
     )
     better = predict(request, snapshot, ModelFacts(), rows, history)
     chosen = better.plan.phase("sample_high")
