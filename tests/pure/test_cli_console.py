@@ -1,0 +1,70 @@
+"""The console as a host: what it says where, and what Ctrl-C does."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from lowpeak.engine.console import ConsoleHost, console_host, console_progress, measured_line
+from lowpeak.engine.events import Event, Host
+from lowpeak.engine.units import GIB
+
+MEASURED = Event("measured", "decode", seconds=3.2, vram_peak_bytes=2 * GIB, ram_peak_bytes=GIB)
+
+
+def test_it_is_a_host_and_says_what_a_phase_took(capsys: pytest.CaptureFixture[str]) -> None:
+    host = ConsoleHost()
+    assert isinstance(host, Host)
+    host.emit(Event("forecast", "decode"))
+    host.emit(MEASURED)
+    out, err = capsys.readouterr()
+    assert out == "" and "3.20 s" in err and "VRAM 2.00 GiB" in err and err.isascii()
+
+
+def test_a_phase_without_a_card_says_no_vram() -> None:
+    assert "VRAM" not in measured_line(Event("measured", "encode", seconds=1.0))
+
+
+def test_quiet_keeps_notices_and_drops_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    host = ConsoleHost(quiet=True)
+    host.emit(MEASURED)
+    host.emit(Event("notice", "decode", "sound: clipped"))
+    assert capsys.readouterr() == ("", "sound: clipped\n")
+
+
+def test_no_bar_is_drawn_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with console_progress("convert") as progress:
+        for done in range(5):
+            progress(done, 5, f"block {done}")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_appears_only_after_two_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("lowpeak.engine.console.time.monotonic", lambda: now[0])
+    host = ConsoleHost()
+    host.emit(Event("progress", "sample_high", step=1, steps=8))
+    now[0] += 1.9
+    host.emit(Event("progress", "sample_high", step=2, steps=8))
+    assert capsys.readouterr().err == ""
+    now[0] += 0.2
+    host.emit(Event("progress", "sample_high", step=3, steps=8))
+    host.close()
+    assert "sample_high" in capsys.readouterr().err
+
+
+def test_the_first_interrupt_asks_and_the_second_breaks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), console_host() as host:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert host.is_cancelled()
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "Ctrl-C again" in capsys.readouterr().err
