@@ -31,7 +31,7 @@ def main() -> None:
     rows = capacity_rows(request, ModelFacts(), calibration)
     ours, published = cells_of(rows), read_published(PUBLISHED)
     name = "Seconds a step at 1344x768, 243 frames, one H200 with capped memory"
-    panels = [("Lowpeak, forecast", ours), ("FreeVideo, published 2026-09-15", published)]
+    panels = [("Lowpeak, forecast", ours), ("another engine, published 2026-09-15", published)]
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "capacity.svg").write_text(capacity_svg(name, panels))
     document = {"bench": "grid", "kind": "forecast", "notes": list(calibration.notes), "rows": rows}
