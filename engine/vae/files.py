@@ -26,6 +26,9 @@ from .keys import BLOCK_PREFIX, infer_names, is_comfy_video, to_comfy
 from .shapes import audio_shapes, block_shapes, encoder_shapes, root_shapes
 
 QUANTISED = (*FLOAT_NAMES, "I8")
+SAMPLED_VALUES = 4096  # of a tensor, spread over it: enough for holes and shifted bytes
+LARGEST_WEIGHT = 1e4
+WEIGHT_ENDINGS = ("weight", "weight_v", "weight.original1")
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,8 @@ class VideoVaeFile:
                 wanted[scale] = self.sources[scale]
         read = read_sources(wanted)
         found: dict[str, Tensor] = {}
+        for stored, value in read.items():
+            check_numbers(value, self.sources[stored])
         for local, name in names.items():
             value = read[where[name]]
             if value.dtype == torch.int8:
@@ -136,7 +141,10 @@ class AudioVaeFile:
 
     def tensors(self, device: torch.device | str = "cpu") -> dict[str, Tensor]:
         """All tensors, float32 and folded, as `decode_audio` and `encode_audio` take them."""
-        read = {name: value.float() for name, value in read_sources(self.sources).items()}
+        read = read_sources(self.sources)
+        for name, value in read.items():
+            check_numbers(value, self.sources[name])
+        read = {name: value.float() for name, value in read.items()}
         return {name: value.to(device) for name, value in fold_weight_norm(read).items()}
 
 
@@ -165,6 +173,27 @@ def open_audio_vae(path: str | Path) -> AudioVaeFile:
     check_sources(sources, first_axis, where=path)
     used = {source.name for name, source in folded.items() if name in shapes} | set(first_axis)
     return AudioVaeFile(path, config, {n: s for n, s in sources.items() if n in used})
+
+
+def check_numbers(value: Tensor, source: Source) -> None:
+    """Statistics of a sample: right sizes with wrong bytes are a CheckpointError.
+
+    Not finite, absurdly large, or, for a weight, nothing but zeros: a hole that a broken download
+    left looks like that.
+    """
+    flat = value.flatten()
+    sample = flat[:: max(1, flat.numel() // SAMPLED_VALUES)].float()
+    largest = float(sample.abs().max())
+    hole = largest == 0 and value.ndim > 1 and source.name.endswith(WEIGHT_ENDINGS)
+    if hole or not largest <= LARGEST_WEIGHT:
+        raise CheckpointError(
+            "wrong bytes in a tensor",
+            file=source.file.path,
+            tensor=source.name,
+            expected=f"numbers up to {LARGEST_WEIGHT:g}, not all zero",
+            found="zeros only" if hole else f"a value of {largest:g}",
+            remedy="Fetch this file again.",
+        )
 
 
 def _open(path: Path) -> tuple[Sources, dict[str, Any]]:

@@ -167,6 +167,17 @@ def test_a_missing_av1_encoder_falls_back_to_vp9(
         VideoWriter(tmp_path / "other.webm", WIDTH, HEIGHT, codec="webm")
 
 
+def test_the_cards_encoder_is_used_only_where_it_works(tmp_path: Path) -> None:
+    try:
+        with VideoWriter(tmp_path / "a.mp4", 256, 256, codec="h264_nvenc") as writer:
+            writer.write_frames(np.zeros((3, 256, 256, 3), np.uint8))
+    except KernelUnavailable as refused:
+        assert list(refused.reasons) == ["h264_nvenc"] and refused.reasons["h264_nvenc"]
+        assert names(tmp_path) == []
+    else:
+        assert probe(tmp_path / "a.mp4")["streams"][0]["codec"] == "h264"
+
+
 @pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt()])
 @pytest.mark.parametrize("codec", ["h264", "png"])
 def test_an_exception_leaves_nothing_and_the_old_file_alone(

@@ -253,3 +253,38 @@ def test_a_file_without_an_encoder_decodes_and_says_so(tmp_path: Path) -> None:
     assert not file.has_encoder and len(file.root()) == 9
     with pytest.raises(CheckpointError, match="no encoder"):
         file.encoder()
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "words"),
+    [
+        ("decoder.transformer_blocks.1.ff.net.2.weight", 0.0, "zeros only"),
+        ("decoder.transformer_blocks.1.ff.net.2.bias", float("nan"), "nan"),
+        ("decoder.proj_out.weight", float("inf"), "inf"),
+        ("encoder.conv_in.weight", 1e30, r"1e\+30"),
+    ],
+)
+def test_right_sizes_with_wrong_bytes_are_named(
+    tmp_path: Path, where: str, value: float, words: str
+) -> None:
+    def spoil(state: dict[str, Tensor]) -> None:
+        state[where].fill_(value)
+
+    file = open_video_vae(edited(tmp_path, spoil))
+    file.block(0)
+    with pytest.raises(CheckpointError, match=f"wrong bytes.*{where}.*{words}"):
+        file.block(1)
+        file.root()
+        file.encoder()
+
+
+def test_zero_biases_and_audio_holes_are_told_apart(tmp_path: Path) -> None:
+    folder = write_toy_audio_vae(tmp_path)
+    state = load_file(folder / FILE)
+    state["mean_proj.bias"].zero_()
+    save_file(state, folder / FILE)
+    assert not open_audio_vae(folder).tensors()["mean_proj.bias"].any()
+    for name in ("pre_block.proj.weight", "decoder.conv_pre.weight_v"):
+        save_file({**state, name: torch.zeros_like(state[name])}, folder / FILE)
+        with pytest.raises(CheckpointError, match=f"wrong bytes.*{name}.*zeros only"):
+            open_audio_vae(folder).tensors()
