@@ -88,7 +88,7 @@ class LocalEngine:
         limits = {axis: capacities.get(f"{axis}_limit_bytes") for axis in ("vram", "ram")}
         machine = self._capped(model, **limits)
         if self._device_type() != "cpu":
-            return forecast(request, machine, facts)
+            return forecast(request, machine, facts, learned=True)
         try:
             return forecast_for_run(request, machine, facts, "cpu")
         except DoesNotFit as refusal:
@@ -206,14 +206,23 @@ class LocalEngine:
     ) -> Iterator[Any]:
         """An open Session with its plan. A stage that is not the whole request may start anyway."""
         from ..engine.forecast import forecast_for_run, phase_forecasts
+        from ..engine.meter import resident_bytes
         from ..engine.report import RunReport
         from ..engine.session import Session
         from ..engine.versions import read_versions
 
         machine, plan = self._capped(model), {}
         host.release_memory(machine.vram_total_bytes)
+        machine = self._capped(model)
         try:
-            plan = forecast_for_run(request, self._capped(model), models.facts(), _type(models))
+            plan = forecast_for_run(
+                request,
+                machine,
+                models.facts(),
+                models.device.type,
+                process_bytes=resident_bytes(),
+                margins=_margins(machine) if models.device.type == "cuda" else None,
+            )
         except DoesNotFit:
             if must_fit:
                 raise
@@ -260,8 +269,12 @@ class LocalEngine:
         return cap_snapshot(self._snapshot(), **caps)
 
 
-def _type(models: Any) -> str:
-    return str(models.device.type)
+def _margins(machine: HardwareSnapshot) -> Mapping[str, int]:
+    """Bytes that this machine's earlier runs ask to keep free."""
+    from ..engine.learning import learned_margins
+    from ..engine.planner.calibration import choose_calibration
+
+    return learned_margins(machine, choose_calibration(machine))
 
 
 def _new(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -392,8 +392,25 @@ def thumbnail(graph: Graph, path: Path) -> None:
         ours = tables.find(node.kind) is not None
         pen.rounded_rectangle(boxes[node.number], 5, (35, 36, 41),
                               (122, 162, 247) if ours else (110, 113, 124), 2)  # fmt: skip
+        left, top, right, bottom = boxes[node.number]
+        words = display_name(node.kind).removeprefix("Lowpeak ").split()
+        lines = _filled(words, max(1, int((right - left - 8) / 5.5)))
+        pen.multiline_text(((left + right) / 2, (top + bottom) / 2), "\n".join(lines),
+                           (200, 202, 208), ImageFont.load_default(10), "mm", 2,
+                           "center")  # fmt: skip
     pen.text((20, 20), graph.title, (231, 232, 234), ImageFont.load_default(22))
     picture.save(path, quality=82, optimize=True)
+
+
+def _filled(words: list[str], most: int) -> list[str]:
+    """Words in lines of at most `most` letters, as far as words allow."""
+    lines = [words[0]]
+    for word in words[1:]:
+        if len(lines[-1]) + 1 + len(word) <= most:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +129,10 @@ def test_handles_hold_no_tensors() -> None:
         made = getattr(handles, name)
         assert made.__dataclass_params__.frozen
         assert "Tensor" not in str(made.__annotations__)
+
+
+def test_comfyuis_manager_installs_all_but_torch() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    lines = (REPOSITORY / "requirements.txt").read_text().splitlines()
+    listed = {line for line in lines if line and not line.startswith("#")}
+    assert listed == {item for item in project["dependencies"] if not item.startswith("torch")}
