@@ -121,7 +121,7 @@ def add_low_rank(weight: Tensor, up: Tensor, down: Tensor, scale: float) -> None
     wide = down.to(weight.device, torch.float32)
     for rows, target in zip(up.split(TILE_ROWS), weight.split(TILE_ROWS), strict=True):
         delta = rows.to(weight.device, torch.float32) @ wide
-        target += (delta * scale).to(weight.dtype)
+        target += (delta if scale == 1 else delta * scale).to(weight.dtype)
 
 
 def _alpha(spec: Mapping[str, Any], module: str) -> float:

@@ -55,6 +55,7 @@ class ComfyReader:
     blocks: tuple[Mapping[str, Sources], ...]
     branch: tuple[Sources, ...] = ()
     adapters: tuple[Adapter, ...] = field(default=())
+    device: str | None = None  # where changed weights are merged and left; None is the CPU
 
     def root_tensors(self) -> dict[str, Tensor]:
         """See index.Reader."""
@@ -85,6 +86,7 @@ class ComfyReader:
             for (place, name), pair in adapter.pairs.items():
                 weight = None if place != block else _plain_weight(tensors, name)
                 if weight is not None:
+                    weight = weight if self.device is None else weight.to(self.device)
                     tensors[name] = weight
                     pair.add_to(weight)
         return tensors

@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,9 +114,9 @@ def convert(
 
     tables: schedules to prepare, `schedules_for()` by default. projections: keep the AdaLN
     projections too (26 GB), for other schedules and for LoRAs that change AdaLN. device: where to
-    quantise ("cuda" is faster; an int8 code may differ by one there, where a sum rounds in another
-    order). Raises CheckpointError for a source whose
-    weights cannot be converted, DoesNotFit when the disk is too small, RequestError for options.
+    merge and quantise ("cuda" is faster; a code may differ by one there, where a sum rounds in
+    another order). Raises CheckpointError for a source whose weights cannot be converted,
+    DoesNotFit when the disk is too small, RequestError for options.
     """
     if format not in EDGE_FORMATS:
         known = ", ".join(EDGE_FORMATS)
@@ -143,6 +143,8 @@ def convert(
     times = schedules_for() if tables is None else tuple(tables)
     need = output_bytes(checkpoint.config, kind, times, projections=projections)
     _check_disk(Path(target), need)
+    if device is not None and hasattr(checkpoint.reader, "device"):
+        checkpoint = replace(checkpoint, reader=replace(checkpoint.reader, device=device))
     recipe = EdgeRecipe(
         kind,
         times,

@@ -57,11 +57,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class MergingReader:
-    """Reads base tensors, adds adapters, and puts the branch beside them."""
+    """Reads base tensors, adds adapters, and puts the branch beside them.
+
+    device: where changed weights are merged and left; None is the CPU.
+    """
 
     root: Sources
     blocks: tuple[Sources, ...]
     adapters: tuple[Adapter, ...]
+    device: str | None = None
 
     def root_tensors(self) -> dict[str, Tensor]:
         """See index.Reader."""
@@ -79,8 +83,10 @@ class MergingReader:
 
     def _merged(self, block: int | None, sources: Sources) -> dict[str, Tensor]:
         tensors = read_sources(sources)
-        for name, tensor in tensors.items():
-            merge(tensor, (block, name), self.adapters)
+        for name in list(tensors):
+            if self.device and any((block, name) in item.pairs for item in self.adapters):
+                tensors[name] = tensors[name].to(self.device)
+            merge(tensors[name], (block, name), self.adapters)
         return tensors
 
 
