@@ -215,12 +215,16 @@ def toy_checkpoint(
         "edge-fp8-rowwise"
     ),
     seed: Annotated[int, typer.Option(help="Of the random weights.")] = 0,
+    device: Annotated[str, typer.Option(help="Makes the weights; cuda is fast for full.")] = "cpu",
+    blocks: Annotated[int | None, typer.Option(min=1, help="Instead of the size's own.")] = None,
     as_json: Json = False,
 ) -> Answer:
     """Write synthetic weights in a published layout."""
     from .engine.toy import write_toy
 
-    document = write_toy(folder, size=size, weight_format=weight_format, seed=seed)
+    document = write_toy(
+        folder, size=size, weight_format=weight_format, seed=seed, device=device, blocks=blocks
+    )
     return Answer(document, f"{folder}: {document['bytes'] / 1e9:.3f} GB, {size}, {weight_format}")
 
 

@@ -25,11 +25,19 @@ __all__ = ["FORMATS", "SIZES", "write_toy"]
 
 
 def write_toy(
-    folder: Path, *, size: str, weight_format: str, seed: int, host: Host | None = None
+    folder: Path,
+    *,
+    size: str,
+    weight_format: str,
+    seed: int,
+    device: str = "cpu",
+    blocks: int | None = None,
+    host: Host | None = None,
 ) -> dict[str, Any]:
     """Write the miniature into `folder`; gives what was written, JSON-ready.
 
-    Equal arguments give equal bytes. Raises RequestError for an unknown size or format.
+    Equal arguments give equal bytes; `device` counts as one, its generator makes other numbers.
+    blocks: how many, instead of the size's own. Raises RequestError for an unknown size or format.
     """
 
     def progress(done: int, steps: int, what: str) -> None:
@@ -38,7 +46,14 @@ def write_toy(
 
     extras: tuple[Extra, ...] = (_text_encoder, _upscaler(size), _autoencoders)
     write_toy_checkpoint(
-        folder, size=size, format=weight_format, seed=seed, extras=extras, progress=progress
+        folder,
+        size=size,
+        format=weight_format,
+        seed=seed,
+        device=device,
+        blocks=blocks,
+        extras=extras,
+        progress=progress,
     )
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     return {
