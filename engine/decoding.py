@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from .files import SampledLatents
 from .geometry import AUDIO_SAMPLE_RATE_HZ, FRAMES_PER_SECOND, Geometry
-from .media import BackgroundFrames, VideoWriter
+from .media import BackgroundFrames, VideoWriter, kept_frames, repeat_save
 from .models import ModelSet
 from .session import Session
 from .vae.audio import check_audio
@@ -45,12 +45,19 @@ def decode(
             session.notice(f"sound: {warning}")
         sound = match_length(raw, geometry)
         session.check_cancelled("decode")
+        identity = f"{latents.sha256} sound={with_sound}"
+        kept = kept_frames(out, identity)
+        if kept is not None:
+            session.notice("the frames of an earlier start were kept: only saving is repeated")
+            repeat_save(kept, out)
+            return sound
         with VideoWriter(
             out,
             geometry.width_px,
             geometry.height_px,
             audio_sample_rate_hz=AUDIO_SAMPLE_RATE_HZ,
             metadata=metadata,
+            identity=identity,
         ) as writer:
             done_frames = 0
             with BackgroundFrames(writer) as encode:

@@ -12,15 +12,14 @@ loss; `repeat_save` makes the file from them without decoding again.
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import json
 import logging
 import os
-import queue
 import secrets
 import shutil
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -31,7 +30,6 @@ import av
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, PngImagePlugin
 
 from .errors import RequestError, SaveFailed
 from .geometry import AUDIO_SAMPLE_RATE_HZ, FRAMES_PER_SECOND
@@ -39,17 +37,20 @@ from .media_encode import (
     FORMATS,
     Format,
     Frames,
+    PictureFolder,
     VideoTrack,
     check_size,
     choose_encoder,
     finish_file,
     write_wav,
 )
+from .media_queue import BackgroundFrames
 from .media_read import iterate_frames, probe, read_audio, read_image, read_video
 
 __all__ = [
     "BackgroundFrames",
     "VideoWriter",
+    "kept_frames",
     "probe",
     "read_audio",
     "read_image",
@@ -75,12 +76,16 @@ class VideoWriter:
         codec: str = "h264",
         audio_sample_rate_hz: int | None = None,
         metadata: Mapping[str, Any] | None = None,
+        identity: str = "",
     ) -> None:
         """codec: h264 (MP4), h264_nvenc (MP4, the card's encoder), webm (AV1, else VP9), png (a
         folder of pictures), lossless (FFV1 in Matroska).
 
         metadata: values are stored as text, and as JSON where they are no text. The keys `workflow`
         and `prompt` are the ones ComfyUI restores a graph from. A hash over all of them is added.
+        identity: what the frames are made of (a hash of the latents), so that frames kept after a
+        failure are used for nothing else.
+
         Raises RequestError for a size, codec or path that cannot work, KernelUnavailable when no
         encoder for `codec` runs here.
         """
@@ -91,13 +96,13 @@ class VideoWriter:
         if not self.path.parent.is_dir():
             raise RequestError(f"{self.path.parent} is not a folder", field="out")
         self.width_px, self.height_px, self.fps = width_px, height_px, Fraction(fps)
-        self.codec, self.frames = codec, 0
+        self.codec, self.frames, self.identity = codec, 0, identity
         self.audio_sample_rate_hz = audio_sample_rate_hz or AUDIO_SAMPLE_RATE_HZ
         self.metadata = _as_text(metadata or {})
         self.encoder = choose_encoder(FORMATS[codec]) if FORMATS[codec].encoders else codec
         self._sound: list[NDArray[np.float32]] = []
         self._token = secrets.token_hex(4)
-        self._track: VideoTrack | _PictureFolder | None = None
+        self._track: VideoTrack | PictureFolder | None = None
         self._failure: str | None = None
 
     def __enter__(self) -> Self:
@@ -156,7 +161,8 @@ class VideoWriter:
         finally:
             if self._track is not None:
                 self._track.abandon()
-            for leftover in self.path.parent.glob(f".{self.path.name}.{self._token}.*"):
+            hidden = glob.escape(f".{self.path.name}.{self._token}.")
+            for leftover in self.path.parent.glob(hidden + "*"):
                 if leftover.is_dir():
                     shutil.rmtree(leftover)
                 else:
@@ -175,7 +181,7 @@ class VideoWriter:
         try:
             track.close()
             complete = True
-            if isinstance(track, _PictureFolder):
+            if isinstance(track, PictureFolder):
                 track.finish(self._audio(), self.audio_sample_rate_hz)
                 _replace_folder(track.path, self.path)
                 return
@@ -218,7 +224,7 @@ class VideoWriter:
         except (av.FFmpegError, OSError) as second:
             raise self._give_up(second, lossless.frames, [kept]) from second
 
-    def _keep_lossless(self, track: VideoTrack | _PictureFolder) -> SaveFailed:
+    def _keep_lossless(self, track: VideoTrack | PictureFolder) -> SaveFailed:
         kept = [track.path]
         try:
             track.close()
@@ -228,7 +234,7 @@ class VideoWriter:
         return self._failed(self._failure or "", track.frames, kept, can_repeat=True)
 
     def _keep_encoded(
-        self, track: VideoTrack | _PictureFolder, failure: Exception, complete: bool
+        self, track: VideoTrack | PictureFolder, failure: Exception, complete: bool
     ) -> SaveFailed:
         """The frames are encoded; only the finished file could not be made."""
         kept = [self._keep_stage(track)]
@@ -250,8 +256,8 @@ class VideoWriter:
         whole = sum(1 for _ in track.encoded_frames())
         raise self._give_up(failure, whole, [self._keep_stage(track)]) from failure
 
-    def _keep_stage(self, track: VideoTrack | _PictureFolder) -> Path:
-        if isinstance(track, _PictureFolder):
+    def _keep_stage(self, track: VideoTrack | PictureFolder) -> Path:
+        if isinstance(track, PictureFolder):
             kept = self._kept(".frames")
             _replace_folder(track.path, kept)
         else:
@@ -272,6 +278,7 @@ class VideoWriter:
             "height_px": self.height_px,
             "audio_sample_rate_hz": self.audio_sample_rate_hz,
             "metadata": self.metadata,
+            "identity": self.identity,
             "encoded": encoded,
         }
         kept.append(self._kept(".frames.json"))
@@ -291,9 +298,9 @@ class VideoWriter:
 
     # ---- small things
 
-    def _open_track(self, path: Path, form: Format, encoder: str) -> VideoTrack | _PictureFolder:
+    def _open_track(self, path: Path, form: Format, encoder: str) -> VideoTrack | PictureFolder:
         if form.name == "png":
-            return _PictureFolder(path, self.metadata)
+            return PictureFolder(path, self.metadata)
         return VideoTrack(path, self.width_px, self.height_px, self.fps, form, encoder)
 
     def _part(self, what: str = "part") -> Path:
@@ -308,88 +315,6 @@ class VideoWriter:
         return np.concatenate(self._sound, axis=1) if self._sound else None
 
 
-class _PictureFolder:
-    """The PNG sequence behind the same face as a VideoTrack."""
-
-    def __init__(self, path: Path, metadata: Mapping[str, str]) -> None:
-        self.path, self.frames, self.pending = path, 0, []
-        self._metadata = metadata
-        path.mkdir()
-
-    def write(self, frames: Frames) -> None:
-        for frame in frames:
-            info = PngImagePlugin.PngInfo()
-            for key, value in self._metadata.items() if not self.frames else ():
-                info.add_text(key, value)
-            self.frames += 1
-            name = self.path / f"{self.frames:06d}.png"
-            Image.fromarray(frame).save(name, pnginfo=info, compress_level=4)
-
-    def finish(self, audio: NDArray[np.float32] | None, rate_hz: int) -> None:
-        if audio is not None:
-            write_wav(self.path / "sound.wav", audio, rate_hz)
-
-    def encoded_frames(self) -> Iterator[Frames]:
-        for name in sorted(self.path.glob("*.png")):
-            with Image.open(name) as picture:
-                yield np.asarray(picture)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    abandon = close
-
-
-class BackgroundFrames:
-    """Encodes on a thread, so that the next clip decodes while this one is compressed.
-
-    Call it with uint8 [n, H, W, 3] frames, as `on_frames` of the decoder: a copy from the device is
-    started and the call returns; at most `depth` clips wait. A failure of the writer is raised at
-    the next call, or on leaving the context.
-    """
-
-    def __init__(self, writer: VideoWriter, depth: int = 2) -> None:
-        self._writer = writer
-        self._waiting: queue.Queue[tuple[torch.Tensor, Any, torch.Tensor] | None]
-        self._waiting = queue.Queue(maxsize=depth)
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, name="lowpeak-encode", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __call__(self, frames: torch.Tensor) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if frames.is_cuda:
-            host = torch.empty(frames.shape, dtype=frames.dtype, pin_memory=True)
-            host.copy_(frames, non_blocking=True)
-            copied = torch.cuda.Event()
-            copied.record()
-            self._waiting.put((host, copied, frames))  # frames live until the copy is done
-        else:
-            self._waiting.put((frames, None, frames))
-
-    def __exit__(self, *exception: object) -> None:
-        self._waiting.put(None)
-        self._thread.join()
-        if self._failure is not None and exception[0] is None:
-            raise self._failure
-
-    def _work(self) -> None:
-        while (item := self._waiting.get()) is not None:
-            if self._failure is not None:
-                continue  # keep the queue empty until the caller notices
-            host, copied, _ = item
-            try:
-                if copied is not None:
-                    copied.synchronize()
-                self._writer.write_frames(host)
-            except Exception as failure:
-                self._failure = failure
-
-
 def repeat_save(kept: str | Path, path: str | Path | None = None) -> Path:
     """Make the video that failed from what SaveFailed named; returns its path.
 
@@ -397,7 +322,7 @@ def repeat_save(kept: str | Path, path: str | Path | None = None) -> Path:
     removed after success. Raises RequestError when they are not complete.
     """
     kept = Path(kept)
-    base = kept.name.partition(".frames")[0]
+    base = kept.name.rpartition(".frames")[0]
     manifest = kept.with_name(f"{base}.frames.json")
     try:
         settings = json.loads(manifest.read_text())
@@ -429,6 +354,16 @@ def repeat_save(kept: str | Path, path: str | Path | None = None) -> Path:
         else:
             leftover.unlink(missing_ok=True)
     return target
+
+
+def kept_frames(path: str | Path, identity: str) -> Path | None:
+    """What `repeat_save` makes `path` from, if frames of `identity` were kept beside it."""
+    manifest = Path(path).with_name(Path(path).stem + ".frames.json")
+    try:
+        settings = json.loads(manifest.read_text())
+    except (OSError, json.JSONDecodeError):
+        return None
+    return manifest if identity and settings.get("identity") == identity else None
 
 
 def settings_sha256(metadata: Mapping[str, Any]) -> str:

@@ -19,10 +19,14 @@ import torch
 from PIL import Image
 
 from lowpeak.engine import media, media_encode
+from lowpeak.engine.decoding import decode
 from lowpeak.engine.errors import KernelUnavailable, RequestError, SaveFailed
+from lowpeak.engine.events import QuietHost
+from lowpeak.engine.files import SampledLatents
 from lowpeak.engine.media import (
     BackgroundFrames,
     VideoWriter,
+    kept_frames,
     probe,
     read_audio,
     read_image,
@@ -31,6 +35,8 @@ from lowpeak.engine.media import (
     settings_sha256,
 )
 from lowpeak.engine.media_read import iterate_frames
+from lowpeak.engine.report import RunReport
+from lowpeak.engine.session import Session
 
 WIDTH, HEIGHT, RATE = 96, 64, 32_000
 
@@ -183,7 +189,7 @@ def test_the_cards_encoder_is_used_only_where_it_works(tmp_path: Path) -> None:
 def test_an_exception_leaves_nothing_and_the_old_file_alone(
     tmp_path: Path, error: BaseException, codec: str
 ) -> None:
-    target = tmp_path / "clip.mp4"
+    target = tmp_path / "clip [1] *.mp4"
     target.write_bytes(b"old")
     with (
         pytest.raises(type(error)),
@@ -192,7 +198,7 @@ def test_an_exception_leaves_nothing_and_the_old_file_alone(
         writer.write_frames(clip())
         assert len(names(tmp_path)) == 2
         raise error
-    assert names(tmp_path) == ["clip.mp4"] and target.read_bytes() == b"old"
+    assert names(tmp_path) == [target.name] and target.read_bytes() == b"old"
 
 
 def fail_after(monkeypatch: pytest.MonkeyPatch, packets: int, failure: Exception) -> None:
@@ -241,7 +247,7 @@ def test_a_failing_encoder_keeps_every_frame_and_saving_can_be_repeated(
 def test_a_failing_muxer_keeps_the_encoded_frames(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = tmp_path / "clip.mp4"
+    target = tmp_path / "my.frames.mp4"
     with monkeypatch.context() as patch:
 
         def refuse(*_: Any) -> None:  # fmt: skip
@@ -251,8 +257,8 @@ def test_a_failing_muxer_keeps_the_encoded_frames(
         with pytest.raises(SaveFailed, match="no muxing today") as caught:
             write(target)
     assert caught.value.can_repeat
-    assert names(tmp_path) == ["clip.frames.json", "clip.frames.mp4", "clip.frames.wav"]
-    repeat_save(tmp_path / "clip.frames.json", tmp_path / "again.mp4")
+    assert names(tmp_path) == [f"my.frames.frames.{kind}" for kind in ("json", "mp4", "wav")]
+    repeat_save(tmp_path / "my.frames.frames.json", tmp_path / "again.mp4")
     assert names(tmp_path) == ["again.mp4"]
     assert probe(tmp_path / "again.mp4")["streams"][0]["packets"] == 22
 
@@ -414,3 +420,48 @@ def test_mono_sound_of_another_rate_becomes_stereo_at_32_khz(tmp_path: Path) -> 
     assert got.shape[0] == 2 and abs(got.shape[1] - RATE) <= 32
     assert torch.equal(got[0], got[1])
     assert got[0].abs().max() == pytest.approx(0.5, rel=0.05)
+
+
+def test_a_decode_after_a_failed_save_only_saves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decoder is asked once; the second start makes the file from the kept frames."""
+    asked: list[str] = []
+
+    class Models:
+        def decode_audio(self, latents: torch.Tensor) -> torch.Tensor:
+            return tone()
+
+        def decode_video(self, latents: torch.Tensor, take: Any, *rest: Any) -> None:
+            asked.append("video")
+            for part in np.array_split(clip(), 2):
+                take(torch.from_numpy(part))
+
+    def start(out: Path, seed: int = 0) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        latents = SampledLatents(
+            torch.randn(1, 24, 7, 4, 6, generator=generator),
+            torch.randn(1, 32, 2, 37, generator=generator),
+        )
+        report = RunReport({}, {})
+        with Session(torch.device("cpu"), QuietHost(), report, {}) as session:
+            decode(session, FakeGeometry(), latents, Models(), out)  # type: ignore[arg-type]
+
+    out = tmp_path / "clip.mp4"
+    with monkeypatch.context() as patch:
+        fail_after(patch, 2, av.error.ExternalError(1, "encoder lost its mind"))
+        with pytest.raises(SaveFailed):
+            start(out)
+    assert asked == ["video"] and "clip.frames.json" in names(tmp_path)
+    assert kept_frames(out, "of other latents") is None
+    start(tmp_path / "clip.mp4")
+    assert asked == ["video"] and names(tmp_path) == ["clip.mp4"]
+    assert [s["codec"] for s in probe(out)["streams"]] == ["h264", "aac"]
+    start(out, seed=1)
+    assert asked == ["video", "video"]
+
+
+class FakeGeometry:
+    """A frame smaller than a request may be."""
+
+    width_px, height_px, frames, seconds = WIDTH, HEIGHT, 22, 22 / 24
