@@ -52,26 +52,25 @@ def forecast(
     if facts == ModelFacts():  # no checkpoint: the published format that suits the machine
         facts = published_facts(calibration)
 
-    margins = None
-    if learned:
-        from .learning import learned_margins, time_forecast
-
-        margins = learned_margins(snapshot, calibration)
-
     def plan_on(machine: HardwareSnapshot) -> Plan:
-        return plan_request(request, machine, facts, calibration, margins=margins)
+        return plan_request(request, machine, facts, calibration)
 
     def more_memory(plan: Plan | None) -> list[str]:
         return what_more_memory_changes(plan, snapshot, plan_on) if what_if else []
 
+    history: dict[str, Any] = {}
     try:
-        plan = plan_on(snapshot)
+        if learned:
+            from .learning import open_history
+            from .planner.predict import predict
+
+            known = predict(request, snapshot, facts, calibration, open_history())
+            plan, history = known.plan, {"history": dict(vars(known.time))}
+        else:
+            plan = plan_on(snapshot)
     except DoesNotFit as refusal:
         return refusal_document(request, snapshot, refusal, what_if=more_memory(None))
-    document = plan_document(request, snapshot, plan, what_if=more_memory(plan))
-    if learned:
-        document["history"] = time_forecast(request, snapshot, plan)
-    return document
+    return plan_document(request, snapshot, plan, what_if=more_memory(plan)) | history
 
 
 def forecast_for_run(

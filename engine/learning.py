@@ -14,7 +14,7 @@ from typing import Any
 
 from .planner.calibration import Calibration
 from .planner.history import History, attempt_of, machine_key, shape_key
-from .planner.types import HardwareSnapshot, Plan
+from .planner.types import HardwareSnapshot
 from .request import Request
 
 FILE = "history.sqlite3"
@@ -38,12 +38,6 @@ def open_history() -> History:
 def learned_margins(snapshot: HardwareSnapshot, calibration: Calibration) -> dict[str, int]:
     """Bytes by axis that this machine's runs ask to keep free; the calibration's without runs."""
     return open_history().margins(snapshot, calibration)
-
-
-def time_forecast(request: Request, snapshot: HardwareSnapshot, plan: Plan) -> dict[str, Any]:
-    """Seconds with a range and its basis, from this machine's runs where there are any."""
-    found = open_history().forecast_seconds(machine_key(snapshot), shape_key(request), plan)
-    return dict(vars(found))
 
 
 def learn(
