@@ -236,6 +236,7 @@ def test_a_failing_encoder_keeps_every_frame_and_saving_can_be_repeated(
     for before, now in zip(frames[:encoded], kept[:encoded], strict=True):
         assert np.abs(now.astype(float) - before).mean() < 16
 
+    assert kept_frames(target, "") is None, "frames of nobody knows what are used on demand alone"
     assert repeat_save(tmp_path / "clip.frames.mkv") == target
     found = probe(target)
     assert [s["codec"] for s in found["streams"]] == ["h264", "aac"]
