@@ -29,6 +29,16 @@ SUBFOLDERS = (
     "loras",
     "latent_upscale_models",
 )
+CHECKPOINT_MARKS = (
+    "blocks",
+    "cache",
+    "rowwise",
+    "int8-convrot",
+    "h3-base",
+    "transformer",
+    "text_encoder",
+    "audio_vae",
+)
 
 
 @dataclass(frozen=True)
@@ -107,9 +117,13 @@ class Inventory:
 
 
 def model_folders(models: Path) -> list[Path]:
-    """The folders below one models folder that may hold parts; the folder itself if it has none."""
+    """The folders below one models folder that may hold parts.
+
+    A folder that is a checkpoint itself, or that has none of the usual subfolders, is the answer.
+    """
     found = [models / name for name in SUBFOLDERS if (models / name).is_dir()]
-    return found or [models]
+    itself = any((models / name).exists() for name in CHECKPOINT_MARKS)
+    return [models] if itself or not found else found
 
 
 def take_inventory(

@@ -209,7 +209,15 @@ def stage_notes(adapters: Iterable[Adapter]) -> tuple[str, ...]:
 
 
 def _is_base(folder: Path) -> bool:
-    return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
+    """Whether a diffusers folder is this model's transformer, not its VAE or text encoder."""
+    path = folder / "config.json"
+    if not path.is_file() or not any(folder.glob("*.safetensors")):
+        return False
+    try:
+        config = read_json(path)
+    except CheckpointError:
+        return folder.name == "transformer"  # opening it then says what is wrong
+    return isinstance(config, dict) and config.keys() >= {"audio_in_channels", "ffn_dim"}
 
 
 def _is_stage(folder: Path) -> bool:

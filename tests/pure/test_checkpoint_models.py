@@ -27,6 +27,7 @@ from lowpeak.engine.model_files import (
     verify_files,
 )
 from lowpeak.engine.sampling.upscaler_file import write_toy_upscaler
+from lowpeak.engine.toy import write_toy
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +150,14 @@ def test_damaged_files_are_listed_with_their_damage(tmp_path, toys) -> None:
     inventory = take_inventory(model_folders(models))
     assert "video-vae" in [part.key for part in inventory.missing]
     assert any("truncated" in item.problem for item in inventory.others)
+
+
+def test_a_whole_miniature_is_ready(tmp_path) -> None:
+    """Transformer, text encoder, upscaler and both autoencoders as `toy-checkpoint` writes them."""
+    write_toy(tmp_path, size="tiny", weight_format="edge-int8", seed=1, blocks=1)
+    inventory = take_inventory(model_folders(tmp_path))
+    assert not inventory.missing, inventory.text()
+    assert verify(tmp_path).sound
 
 
 def test_every_openvdn_part_is_recognised(toys) -> None:
