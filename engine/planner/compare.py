@@ -131,8 +131,11 @@ def measured_rows(
             temporaries.append(slack + short / unit_bytes)
     learn("memory.chunk_temporaries", temporaries, max, "1", "reserved beyond the shaped terms")
     capped = [compare(row, facts, calibration) for row in steps if row.get("ram_gib")]
+    # The root is on the host only while a pass is bound, which a bench does before blocks are read.
     hosts = [
-        calibration["memory.interpreter"] + item.row["ram_peak_bytes"] - item.ram_bytes
+        calibration["memory.interpreter"]
+        + item.row["ram_peak_bytes"]
+        - (item.ram_bytes - facts.root_bytes)
         for item in capped
         if item.ratio("ram") is not None
     ]
