@@ -23,7 +23,7 @@ import av
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORKFLOWS = REPOSITORY / "workflows/api"
@@ -83,7 +83,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     write_toy(base / "native", size="tiny", weight_format="comfy", seed=1)
     (native,) = (base / "native/diffusion_models").iterdir()
     (base / "models/diffusion_models").mkdir(parents=True)
-    native.rename(base / "models/diffusion_models/native.safetensors")
+    tensors = load_file(native)
+    # Core reads its rotary frequencies from the file: head width / 8 of them.
+    count = tensors["blocks.0.attn.q_norm.weight"].shape[0] // 8
+    tensors["rope.inv_freq"] = 10000.0 ** -(torch.arange(count) / count)
+    save_file(tensors, base / "models/diffusion_models/native.safetensors")
     (base / "models/loras").mkdir(parents=True)
     write_lora(base / "models/loras/style.safetensors", checkpoint, 1)
     write_lora(base / "models/loras/motion.safetensors", checkpoint, 2)
