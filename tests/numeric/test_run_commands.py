@@ -1,0 +1,144 @@
+"""Commands that compute, on the miniature: one document each, real figures, right exit codes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from lowpeak import cli
+from lowpeak.engine import demo
+from lowpeak.engine.events import QuietHost
+from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.media import probe
+
+SIZE = ("--width", "256", "--height", "256", "--frames", "39", "--repeats", "1")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("commands") / "toy"
+    assert cli.run(["toy-checkpoint", str(folder)]) == 0
+    return folder
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
+    capsys.readouterr()
+    code = cli.run([*arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def digest_of(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def test_equal_toys_have_equal_bytes_and_another_seed_others(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, document = answer(capsys, "toy-checkpoint", str(tmp_path / "again"))
+    assert code == 0 and document["size"] == "tiny" and document["bytes"] > 1_000_000
+    assert digest_of(tmp_path / "again") == digest_of(checkpoint)
+    answer(capsys, "toy-checkpoint", str(tmp_path / "other"), "--seed", "1")
+    assert digest_of(tmp_path / "other") != digest_of(checkpoint)
+    code, document = answer(capsys, "toy-checkpoint", str(tmp_path / "x"), "--size", "huge")
+    assert code == 2 and "huge" in document["message"]
+
+
+@pytest.mark.parametrize("name", ["step", "forecast", "decode"])
+def test_a_bench_row_has_the_fields_of_the_contract(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    code, row = answer(capsys, "bench", name, "--checkpoint", str(checkpoint), *SIZE)
+    assert code == 0 and row["bench"] == name and row["video_tokens"] == 768
+    seconds = row["seconds" if name == "decode" else "seconds_per_step"]
+    assert 0 < row["spread"][0] <= seconds <= row["spread"][1]
+    assert row["repeats"] == 1 and row["ram_peak_bytes"] > 0 and row["versions"]["torch"]
+    assert row["checkpoint"]["format"] == "fp8-rowwise" and row["vram_gib"] is None
+    if name != "decode":
+        assert row["link_bytes"] > 0 and set(row["stall_seconds"]) == {"link", "disk"}
+        assert row["placement"]["pinned_blocks"] + row["placement"]["resident_blocks"] == 3
+    if name == "forecast":
+        assert row["forecast"]["ram_peak_bytes"] > 0 and row["ratio"]["ram_peak_bytes"] < 1
+
+
+def test_stream_and_encode_measure_rates(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, row = answer(capsys, "bench", "stream", "--checkpoint", str(checkpoint))
+    assert code == 0 and row["disk_bytes_per_second"] > 0 and row["block_bytes"] > 50_000
+    code, row = answer(
+        capsys, "bench", "encode", "--checkpoint", str(checkpoint), "--text-rows", "50"
+    )
+    assert code == 0 and row["text_rows"] >= 50 and row["seconds"] > 0
+
+
+def test_the_grid_covers_the_published_range(capsys: pytest.CaptureFixture[str]) -> None:
+    code, document = answer(capsys, "bench", "grid")
+    assert code == 0 and len(document["rows"]) == 25 * 25
+    assert all(row["fits"] for row in document["rows"] if row["vram_gib"] >= 8)
+
+
+def test_the_doctor_says_what_is_here_and_why_not_more(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, document = answer(capsys, "doctor")
+    assert code == 0 and document["machine"]["ram_total_bytes"] > 0
+    for kind in ("fp8-rowwise", "int8-convrot", "plain"):
+        state = document["kernels"][kind]
+        assert state["chosen"] and (state["chosen"] == "triton" or state["refused"]["triton"])
+    assert document["rates"] is None and document["versions"]["lowpeak"]
+
+
+def test_verify_finds_the_toy_sound_and_half_of_it_not(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, document = answer(capsys, "models", "verify", str(checkpoint))
+    assert code == 0 and document["sound"]
+    blocks = tmp_path / "rowwise" / "cache" / "blocks"
+    blocks.mkdir(parents=True)
+    source = checkpoint / "rowwise" / "cache" / "blocks" / "00.safetensors"
+    (blocks / "00.safetensors").write_bytes(source.read_bytes()[:-100])
+    code, document = answer(capsys, "models", "verify", str(tmp_path))
+    assert code == 4 and not document["sound"]
+    assert any("00.safetensors" in item["file"] for item in document["findings"])
+
+
+def test_the_demo_leaves_video_report_and_picture_and_reuses_its_checkpoint(
+    checkpoint: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = replace(demo.REQUEST, geometry=Geometry(256, 256, 22), base_steps=2, refine_steps=1)
+    monkeypatch.setattr(demo, "REQUEST", small)
+    code, document = answer(capsys, "demo", "--out", str(tmp_path / "out"))
+    assert code == 0
+    assert [stream["kind"] for stream in probe(document["video"])["streams"]] == ["video", "audio"]
+    report = json.loads(Path(document["report"]).read_text())
+    assert report["latents_sha256"] == document["latents_sha256"]
+    picture = Path(document["memory"]).read_text()
+    ElementTree.fromstring(picture)
+    for item in report["phases"]:
+        assert item["phase"] in picture
+    made = Path(document["checkpoint"])
+    before = digest_of(made)
+    assert demo.find_toy(made, QuietHost()) == made and digest_of(made) == before
+
+
+def test_a_damaged_demo_checkpoint_is_made_again(checkpoint: Path, tmp_path: Path) -> None:
+    folder, host = tmp_path / "toy", QuietHost()
+    assert demo.find_toy(folder, host) == folder
+    whole = digest_of(folder)
+    root = next(folder.rglob("root.safetensors"))
+    root.write_bytes(root.read_bytes()[:100])
+    assert demo.find_toy(folder, host) == folder
+    assert digest_of(folder) == whole and any("again" in event.message for event in host.events)
+    assert list(tmp_path.iterdir()) == [folder]
