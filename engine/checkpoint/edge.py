@@ -31,7 +31,7 @@ from .names import (
     root_shapes,
     stored_tensors,
 )
-from .sources import Source, check_sources, find_objects, list_missing, read_json
+from .sources import Source, check_sources, find_objects, list_missing, read_json, subfolders
 from .tables import find_table_sets
 
 FORMAT_IDS = {
@@ -130,9 +130,8 @@ def _caches(folder: Path, depth: int) -> Iterator[Path]:
         yield folder
         return
     if depth:
-        for path in folder.iterdir():
-            if path.is_dir():
-                yield from _caches(path, depth - 1)
+        for path in subfolders(folder):
+            yield from _caches(path, depth - 1)
 
 
 def _format_of_folder(folder: Path) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import fnmatch
 import hashlib
+import inspect
 import json
 import os
 import shutil
@@ -276,14 +277,10 @@ def _fetch(
                 have = sink.truncate(0)
             advance(have)
             if have < file.size_bytes or not file.size_bytes:
-                http_get(
-                    place,
-                    sink,
-                    resume_size=have,
-                    headers=headers,
-                    expected_size=file.size_bytes,
-                    tqdm_class=_progress_class(advance),
-                )
+                options: dict[str, Any] = {"expected_size": file.size_bytes}
+                if "tqdm_class" in inspect.signature(http_get).parameters:  # since version 1
+                    options["tqdm_class"] = _progress_class(advance)
+                http_get(place, sink, resume_size=have, headers=headers, **options)
     except _failures() as failure:
         raise _translated(failure, file.repo, file.path, file) from failure
     return partial

@@ -12,6 +12,7 @@ from ..errors import CheckpointError
 from . import comfy, edge
 from .header import TensorFile, read_header
 from .openvdn import base_folder, stage_folder
+from .sources import subfolders
 
 MAX_FILES = 5000
 _SKIPPED = {".git", ".cache", "__pycache__", ".venv", "node_modules"}
@@ -100,20 +101,20 @@ def weight_files(folder: Path) -> Iterator[Path]:
     if folder.is_file():
         yield folder
         return
-    left = [folder]
-    count = 0
+    left, seen, count = [folder], set(), 0
     while left:
         here = left.pop()
-        if not here.is_dir():
-            continue
-        for path in sorted(here.iterdir()):
-            if path.is_dir() and path.name not in _SKIPPED:
-                left.append(path)
-            elif path.suffix == ".safetensors" and not path.name.startswith("."):
-                count += 1
-                if count > MAX_FILES:
-                    return
-                yield path
+        if here.resolve() in seen:
+            continue  # links may go round
+        seen.add(here.resolve())
+        left += [path for path in subfolders(here) if path.name not in _SKIPPED]
+        for path in sorted(here.glob("*.safetensors")):
+            if path.name.startswith(".") or path.is_dir():
+                continue
+            count += 1
+            if count > MAX_FILES:
+                return
+            yield path
 
 
 def _edge_cache(cache: Path) -> FoundModel:

@@ -134,6 +134,14 @@ def find_objects(value: Any, keys: set[str]) -> Iterator[dict[str, Any]]:
             yield from find_objects(item, keys)
 
 
+def subfolders(folder: Path) -> list[Path]:
+    """Folders in `folder`, sorted; none where it may not be read."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.is_dir())
+    except (PermissionError, FileNotFoundError, NotADirectoryError):
+        return []
+
+
 def list_missing(what: str, folder: Path, missing: list[str]) -> CheckpointError:
     """The error that lists every file that a folder lacks."""
     return CheckpointError(

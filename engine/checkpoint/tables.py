@@ -31,7 +31,7 @@ from ..sampling.schedules import (
 )
 from .header import read_header
 from .names import COMPONENTS, MODALITIES
-from .sources import Source, check_sources, find_objects, read_json
+from .sources import Source, check_sources, find_objects, read_json, subfolders
 
 Times = tuple[tuple[float, ...], ...]
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -236,10 +236,8 @@ def _holds(tables: TableSet, time: float) -> bool:
 
 
 def _table_folders(folder: Path, depth: int) -> Iterator[Path]:
-    if not folder.is_dir():
-        return
-    for path in folder.iterdir():
-        if not path.is_dir() or path.name == "blocks":
+    for path in subfolders(folder):
+        if path.name == "blocks":
             continue
         if path.name.startswith(TABLE_PREFIX):
             yield path

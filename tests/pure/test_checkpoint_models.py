@@ -348,3 +348,16 @@ def test_the_commands_give_documents_texts_and_exit_codes(tmp_path, toys, monkey
     assert [item["sound"] for item in document["folders"]] == [False, True] and code == 4
     document, text, code = convert_files(toys["openvdn"], tmp_path / "out", format="edge-int8")
     assert code == 0 and document["blocks"] == 2 and str(tmp_path) in text
+
+
+def test_links_that_go_round_and_closed_folders_do_not_stop_a_search(tmp_path, toys) -> None:
+    shutil.copytree(toys["edge-int8"], tmp_path / "h3")
+    (tmp_path / "h3" / "loop").symlink_to(tmp_path, target_is_directory=True)
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    closed.chmod(0)
+    try:
+        assert verify(tmp_path).sound
+        assert len([item for item in find_models([tmp_path]) if item.kind == "transformer"]) == 1
+    finally:
+        closed.chmod(0o700)
