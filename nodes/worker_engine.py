@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..engine.errors import DoesNotFit, Shortage
+from ..engine.errors import Cancelled, DoesNotFit, Shortage
 from ..engine.events import Event, Host
 from ..engine.request import Request
 from ..engine.worker.ladder import Attempted, next_try
@@ -151,7 +151,11 @@ class WorkerEngine(LocalEngine):
                 host.preview(lambda: read_parcel(folder, PREVIEW))
 
         with self._start() as worker:
-            worker.run(STAGE_TASK, arguments, on_event=on_event, is_cancelled=host.is_cancelled)
+            try:
+                worker.run(STAGE_TASK, arguments, on_event=on_event, is_cancelled=host.is_cancelled)
+            except Cancelled:
+                worker.stop()  # it holds nothing that is wanted, and leaving by itself takes longer
+                raise
 
 
 def _lighter(model: ModelHandle, attempt: Attempted) -> ModelHandle:
