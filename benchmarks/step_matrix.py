@@ -19,11 +19,10 @@ from pathlib import Path
 import torch
 
 from lowpeak.engine import bench
-from lowpeak.engine.blocks import BlockStore, BlockStream
+from lowpeak.engine.blocks import BlockStore
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.errors import LowpeakError
 from lowpeak.engine.geometry import Geometry
-from lowpeak.engine.model.weights import part_of
 from lowpeak.engine.planner.types import Placement
 from lowpeak.engine.sampling.schedules import schedule
 from lowpeak.engine.streamed import StreamedDenoiser
@@ -100,13 +99,7 @@ def main() -> None:
             denoiser = StreamedDenoiser(checkpoint, times, placement, device, open_stream=False)
             if pinned == blocks:
                 shared = shared or denoiser.open_store()
-                denoiser.stream = BlockStream(
-                    shared,
-                    shared.device,
-                    slots=placement.transfer_slots,
-                    part_of=part_of if placement.half_slots else None,
-                    owns_store=False,
-                )
+                denoiser.open_stream(shared)
             else:
                 denoiser.open_stream()
             row = bench.bench_step(
@@ -125,8 +118,6 @@ def main() -> None:
             row = {"case": name, "error": str(failed)[:600], "vram_gib": vram_gib}
         finally:
             if denoiser is not None:
-                if denoiser.stream is not None:
-                    denoiser.stream.close()
                 denoiser.close()
         row["case"], row["setup_and_run_seconds"] = name, time.perf_counter() - begin
         rows.append(row)

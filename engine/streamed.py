@@ -140,9 +140,17 @@ class StreamedDenoiser:
             device=self._calls,
         )
 
-    def open_stream(self) -> None:
-        """Start reading and uploading blocks."""
-        store = self._resources.enter_context(self.open_store())
+    @property
+    def pins_everything(self) -> bool:
+        """Every block waits in pinned memory, so another pass can use the same store."""
+        return self.placement.pinned_blocks == self.config.layers
+
+    def open_stream(self, store: BlockStore | None = None) -> None:
+        """Start reading and uploading blocks. store: one that its owner keeps for other passes;
+        it must pin every block."""
+        own = store is None
+        if store is None:
+            store = self._resources.enter_context(self.open_store())
         self.stream = self._resources.enter_context(
             BlockStream(
                 store,
@@ -150,6 +158,7 @@ class StreamedDenoiser:
                 resident=self._resident,
                 slots=self.placement.transfer_slots,
                 part_of=part_of if self.placement.half_slots else None,
+                owns_store=own,
             )
         )
 

@@ -1,7 +1,8 @@
 """The streamed transformer of each sampling phase: one placement a phase, opened when it begins.
 
 Two passes usually have two placements, because a first pass is a quarter of the size and leaves
-room for resident blocks. What is open is kept while the placement stays the same.
+room for resident blocks. What is open is kept while the placement stays the same; the host's store
+of blocks is kept longer, from pass to pass, as long as every block is pinned in it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
+from .blocks import BlockStore
 from .checkpoint.index import Checkpoint
 from .errors import CheckpointError
 from .planner.types import Placement
@@ -29,6 +31,7 @@ class StreamedDenoisers:
         self._checkpoint, self._placements, self._device = checkpoint, placements, device
         self._times = tuple(tuple(step) for step in times)
         self._open: StreamedDenoiser | None = None
+        self._store: BlockStore | None = None
 
     def for_phase(self, phase: str, is_cancelled: Callable[[], bool]) -> StreamedDenoiser:
         """See Denoisers.for_phase. Raises CheckpointError when the plan has no placement for it."""
@@ -37,9 +40,7 @@ class StreamedDenoisers:
             raise CheckpointError("the plan places no blocks for this phase", found=phase)
         if self._open is None or self._open.placement != placement:
             self.release()
-            self._open = StreamedDenoiser(
-                self._checkpoint, self._times, placement, self._device, is_cancelled=is_cancelled
-            )
+            self._open = self._opened(placement, is_cancelled)
         self._open.is_cancelled = is_cancelled
         return self._open
 
@@ -52,3 +53,26 @@ class StreamedDenoisers:
     def close(self) -> None:
         """Give back weights and buffers. Safe to call twice."""
         self.release()
+        self._drop_store()
+
+    def _opened(self, placement: Placement, is_cancelled: Callable[[], bool]) -> StreamedDenoiser:
+        opened = StreamedDenoiser(
+            self._checkpoint,
+            self._times,
+            placement,
+            self._device,
+            is_cancelled=is_cancelled,
+            open_stream=False,
+        )
+        if opened.pins_everything:
+            self._store = self._store or opened.open_store()
+            opened.open_stream(self._store)
+        else:
+            self._drop_store()
+            opened.open_stream()
+        return opened
+
+    def _drop_store(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None

@@ -111,11 +111,13 @@ def _plan(
         phase = _sample_phase(item, choice, search, calibration, held, start=index == 0)
         keep(phase)
         place = choice.candidate.placement
-        held = place.pinned_blocks if space.keeps_blocks_between_passes else 0
+        # A store that pins every block serves the next pass as it is (engine.streaming).
+        keeps = space.keeps_blocks_between_passes or place.pinned_blocks == facts.blocks
+        held = place.pinned_blocks if keeps else 0
         reasons += pass_reasons(item, choice, budget)
         if item.phase == "sample_low" and item.geometry != request.geometry:
             kept = phase.ram_peak_bytes
-            if not space.keeps_blocks_between_passes:
+            if not keeps:
                 kept = total(choice.memory.fixed_ram(), RAM)
             lifted = lifted_geometry(request.geometry)
             keep(plan_upscale(machine, item.geometry, lifted, kept))

@@ -23,6 +23,7 @@ from lowpeak.engine.model.plain import PlainModel
 from lowpeak.engine.planner.types import Placement
 from lowpeak.engine.sampling.schedules import ConditionTimes, schedule
 from lowpeak.engine.streamed import StreamedDenoiser, choose_places
+from lowpeak.engine.streaming import StreamedDenoisers
 from lowpeak.kernels import reference
 
 CPU = torch.device("cpu")
@@ -238,3 +239,27 @@ def test_the_engine_uses_the_reference_operations_on_a_cpu(folders):
         assert "CUDA" in denoiser.choice.against["triton"]
     finally:
         denoiser.close()
+
+
+def test_two_passes_read_the_blocks_once_when_all_are_pinned(folders):
+    checkpoint = open_checkpoint(folders["edge-fp8-rowwise"])
+    times, step = times_of()
+    places = {
+        "sample_low": placement(checkpoint.config, keys="store"),
+        "sample_high": placement(checkpoint.config, keys="recompute", transfer_slots=1),
+    }
+    denoisers = StreamedDenoisers(checkpoint, times, places, CPU)
+    data = problem(checkpoint.config, 12)
+    found, stores = [], []
+    try:
+        for phase in places:
+            denoiser = denoisers.for_phase(phase, lambda: False)
+            velocity = denoiser.bind(data[0], data[3], data[4])
+            found.append(digest(velocity(data[1], data[2], step)))
+            stores.append(denoiser.stream.store)
+            denoisers.release()
+    finally:
+        denoisers.close()
+    assert found[0] == found[1]
+    assert stores[0] is stores[1]
+    assert stores[0].disk_bytes == sum(file.identity.size_bytes for file in checkpoint.block_files)

@@ -395,7 +395,8 @@ def test_prototype_working_sets_are_reproduced() -> None:
 
 
 def test_prototype_times_are_reproduced() -> None:
-    rows = reference_rows()
+    # The prototype's own launch gaps and clock; the calibrated figure is that of today's engine.
+    rows = reference_rows().with_values(rates__sustained=0.955)
     for size, frames, keys, seconds in [
         ((1344, 768), 243, "store", 8.8),
         ((1344, 768), 243, "recompute", 9.4),
@@ -490,7 +491,8 @@ def test_lora_factors_are_charged() -> None:
 
 
 def test_what_more_memory_changes_is_planned_not_guessed() -> None:
-    request, snapshot = single_pass(), machine(4, 8)
+    request = single_pass()
+    snapshot = replace(machine(4, 8), disk_bytes_per_second=1e9)  # slow enough to be felt
 
     def plan(other: HardwareSnapshot):  # type: ignore[no-untyped-def]
         return plan_on(request, other)
