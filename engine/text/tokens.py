@@ -1,0 +1,151 @@
+"""Prompt to token ids: verbatim, without template, special tokens, padding or truncation.
+
+    "<Picture 1>: " vision_start image_pad*n vision_end ["<Picture 2>: " ...] prompt
+
+Each text segment is tokenised by itself. A whole vision block, its two borders included, carries
+the vision tag (facts: model sheet f). An empty prompt without pictures is one pad token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tokenizers import AddedToken, Tokenizer
+
+from ..errors import CheckpointError, RequestError
+from .encoder import MAX_TEXT_ROWS, TAG_TEXT, TAG_VISION
+
+TOKENIZER_FILE = "tokenizer.json"
+PLACES = (".", "tokenizer", "../tokenizer", "processor", "../processor")
+VISION_START, VISION_PAD, VISION_END = "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"
+PAD = "<|endoftext|>"
+# The conditioning was trained with these behind the published vocabulary.
+EXTRA_FIRST_ID = 151_669
+EXTRA_TOKENS = (
+    "<d>", "</d>", "<|cutoff|>", "<|lyrics_start|>", "<|lyrics_end|>", "<|caption_start|>",
+    "<|caption_end|>",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """ids: one a row. tags: TAG_TEXT or TAG_VISION. pictures: (first pad row, pad rows) each."""
+
+    ids: tuple[int, ...]
+    tags: tuple[int, ...]
+    pictures: tuple[tuple[int, int], ...] = ()
+
+    def positions(self, cells: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+        """Time, height, width of every row. cells: (height, width) of each picture.
+
+        Text moves all three by one a row. A picture stands still in time, spreads over height and
+        width, and moves what follows by its longer side.
+        """
+        found: list[tuple[int, int, int]] = []
+        now = row = 0
+        for (first, count), (height, width) in zip(self.pictures, cells, strict=True):
+            found += [(now + i,) * 3 for i in range(first - row)]
+            now += first - row
+            found += [(now, now + y, now + x) for y in range(height) for x in range(width)]
+            now += max(height, width)
+            row = first + count
+        return found + [(now + i,) * 3 for i in range(len(self.ids) - row)]
+
+
+class PromptTokens:
+    """A tokenizer.json and the ids that pictures need."""
+
+    def __init__(self, tokenizer: Tokenizer, *, vocab: int, file: Path) -> None:
+        """vocab: rows of the embedding table. Raises CheckpointError when a token is missing."""
+        if tokenizer.get_vocab_size() == EXTRA_FIRST_ID:
+            tokenizer.add_special_tokens(
+                [AddedToken(token, special=True, normalized=False) for token in EXTRA_TOKENS]
+            )
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        self._tokenizer, self._vocab, self._file = tokenizer, vocab, file
+        names = (PAD, VISION_START, VISION_PAD, VISION_END)
+        self._pad, self._start, self._cell, self._end = (self._id(name) for name in names)
+
+    @classmethod
+    def open(cls, file: Path, *, vocab: int) -> PromptTokens:
+        """Read a tokenizer.json. Raises CheckpointError when it is missing or damaged."""
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as failed:
+            raise CheckpointError(f"cannot read the tokenizer: {failed}", file=file) from failed
+        try:
+            tokenizer = Tokenizer.from_str(text)
+        except Exception as damage:
+            if type(damage) is not Exception:  # the library has no type of its own for damage
+                raise
+            raise CheckpointError(f"damaged tokenizer: {damage}", file=file) from damage
+        return cls(tokenizer, vocab=vocab, file=file)
+
+    def rows(self, prompt: str, pictures: Sequence[int] = ()) -> TokenRows:
+        """pictures: rows that each picture needs. Raises RequestError beyond MAX_TEXT_ROWS."""
+        ids: list[int] = []
+        tags: list[int] = []
+        places: list[tuple[int, int]] = []
+        for number, count in enumerate(pictures, start=1):
+            label = self._segment(f"<Picture {number}>: ")
+            places.append((len(ids) + len(label) + 1, count))
+            ids += [*label, self._start, *[self._cell] * count, self._end]
+            tags += [TAG_TEXT] * len(label) + [TAG_VISION] * (count + 2)
+        words = self._segment(prompt)
+        if not ids and not words:
+            words = [self._pad]
+        ids += words
+        tags += [TAG_TEXT] * len(words)
+        if len(ids) > MAX_TEXT_ROWS:
+            raise RequestError(
+                f"the prompt has {len(ids)} rows, the limit is {MAX_TEXT_ROWS}", field="prompt"
+            )
+        return TokenRows(tuple(ids), tuple(tags), tuple(places))
+
+    def _segment(self, text: str) -> list[int]:
+        if not text:
+            return []
+        ids = self._tokenizer.encode(whole_characters(text), add_special_tokens=False).ids
+        if ids and max(ids) >= self._vocab:
+            raise self._mismatch(max(ids))
+        return ids
+
+    def _id(self, token: str) -> int:
+        found = self._tokenizer.token_to_id(token)
+        if found is None:
+            raise CheckpointError(
+                "the tokenizer belongs to another model", file=self._file, expected=token
+            )
+        if found >= self._vocab:
+            raise self._mismatch(found)
+        return found
+
+    def _mismatch(self, token_id: int) -> CheckpointError:
+        return CheckpointError(
+            "tokenizer and embedding table do not fit together",
+            file=self._file,
+            expected=f"ids below {self._vocab}",
+            found=token_id,
+        )
+
+
+def whole_characters(text: str) -> str:
+    """`text` with half characters (lone surrogates) replaced, since no encoding can carry them."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def find_tokenizer(path: Path) -> Path:
+    """The tokenizer.json of an encoder's folder or file. Raises CheckpointError without one."""
+    folder = path if path.is_dir() else path.parent
+    for place in PLACES:
+        file = folder / place / TOKENIZER_FILE
+        if file.is_file():
+            return file
+    raise CheckpointError(
+        "the tokenizer is missing",
+        file=folder / TOKENIZER_FILE,
+        remedy=f"Put the model's {TOKENIZER_FILE} beside it.",
+    )
