@@ -1,0 +1,263 @@
+"""A small ComfyUI for the browser: the real frontend, our real routes, recorded answers of the rest.
+
+The four /lowpeak routes are the pack's own, over a planner that sees a fixed machine, so the panel
+is tested against the JSON it will get. A queued prompt is "run" by replaying engine events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from aiohttp import WSMsgType, web
+from lowpeak.engine.events import Event
+from lowpeak.engine.forecast import forecast
+from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
+from lowpeak.engine.snapshot import snapshot_from_options
+from lowpeak.engine.units import GIB
+from lowpeak.nodes.pack import Pack
+from lowpeak.nodes.routes import add_routes
+from lowpeak.nodes.runs import RunBook
+from lowpeak.nodes.tables import ALL, In, NodeTable
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CHECKPOINT = "vdn-minimax-h3-edge"
+KINDS = {"int": "INT", "float": "FLOAT", "string": "STRING", "bool": "BOOLEAN", "combo": "COMBO"}
+ANSWERS: dict[str, Any] = {
+    "/extensions": ["/extensions/lowpeak/lowpeak.js"],
+    "/settings": {"Comfy.TutorialCompleted": True, "Comfy.InstalledVersion": "1.49.6"},
+    "/users": {"storage": "server", "migrated": True},
+    "/features": {"supports_preview_metadata": True},
+    "/system_stats": {
+        "system": {"os": "linux", "comfyui_version": "0.33.0", "python_version": "3.11",
+                   "required_frontend_version": "1.49.6", "argv": [], "ram_total": 0,
+                   "ram_free": 0, "pytorch_version": "2.13", "embedded_python": False},
+        "devices": [],
+    },
+    "/queue": {"queue_running": [], "queue_pending": []},
+    "/history": {},
+    "/jobs": {"jobs": [], "pagination": {"offset": 0, "limit": None, "total": 0,
+                                         "has_more": False}},
+    "/embeddings": [], "/models": [], "/experiment/models": [], "/userdata": [], "/i18n": {},
+    "/workflow_templates": {}, "/node_replacements": {}, "/global_subgraphs": {},
+    "/v2/userdata": [],
+}  # fmt: skip
+
+
+class FixedEngine:
+    """Plans on a fixed machine. `broken` makes the next forecasts fail."""
+
+    def __init__(self) -> None:
+        self.snapshot = HardwareSnapshot(
+            system="linux", device_name="NVIDIA GeForce RTX 4060", capability=(8, 9),
+            vram_total_bytes=8 * GIB, vram_free_bytes=int(7.4 * GIB), ram_total_bytes=32 * GIB,
+            ram_available_bytes=26 * GIB,
+        )  # fmt: skip
+        self.broken: Exception | None = None
+
+    def machine(self) -> Mapping[str, Any]:
+        return self.snapshot.as_json()
+
+    def use(self, vram_gib: float) -> None:
+        """Another card in this machine."""
+        size = int(vram_gib * GIB)
+        self.snapshot = replace(self.snapshot, vram_total_bytes=size, vram_free_bytes=size)
+
+    def forecast(self, request: Any, model: Any, capacities: Mapping[str, Any]) -> dict[str, Any]:
+        if self.broken is not None:
+            raise self.broken
+        other = {f"{axis}_gib": capacities[f"{axis}_bytes"] / GIB for axis in ("vram", "ram")
+                 if f"{axis}_bytes" in capacities}  # fmt: skip
+        if "card" in capacities:
+            other["card"] = capacities["card"]
+        machine = self.snapshot
+        if other:
+            machine = snapshot_from_options(**other, here=lambda: self.snapshot)
+        return forecast(request, machine, ModelFacts())
+
+
+@dataclass
+class Replay:
+    """What a queued prompt does: (seconds to wait, event or None); then how it ends."""
+
+    events: list[tuple[float, Event]]
+    report: dict[str, Any]
+    status: str = "done"
+    error: dict[str, Any] | None = None
+
+
+class BrowserHost:
+    """The server, in a thread of its own. `url` once started; `unknown` counts unserved paths."""
+
+    def __init__(self, frontend: Path) -> None:
+        self.engine = FixedEngine()
+        self.runs = RunBook()
+        self.replay: Callable[[dict[str, Any]], Replay] | None = None
+        self.prompts: list[dict[str, Any]] = []
+        self.forecasts = 0
+        self.url = ""
+        self._frontend = frontend
+        self._sockets: set[web.WebSocketResponse] = set()
+        self._loop = asyncio.new_event_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> BrowserHost:
+        self._thread.start()
+        assert self._ready.wait(20), "the test server did not start"
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        runner = web.AppRunner(self._app())
+        self._loop.run_until_complete(runner.setup())
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        self._loop.run_until_complete(site.start())
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        self._ready.set()
+        self._loop.run_forever()
+        for task in self._tasks:
+            task.cancel()
+        for socket in list(self._sockets):
+            self._loop.run_until_complete(socket.close())
+        self._loop.run_until_complete(runner.cleanup())
+        self._loop.close()
+
+    def _app(self) -> web.Application:
+        folders: Any = SimpleNamespace(checkpoints=lambda: [])
+        pack = Pack(engine=self.engine, runs=self.runs, folders=folders,  # type: ignore[arg-type]
+                    host=lambda pack, node: None, convert=None)  # fmt: skip
+        table = web.RouteTableDef()
+        add_routes(table, pack)
+        table.get("/object_info")(self._object_info)
+        table.post("/prompt")(self._prompt)
+        for path, answer in ANSWERS.items():
+            table.get(path)(_says(answer))
+        for path in ("/settings", "/settings/{id}", "/userdata/{id}"):
+            table.post(path)(_says({}))
+        app = web.Application(middlewares=[self._count], client_max_size=1 << 24)
+        app.router.add_get("/ws", self._socket)
+        for route in table:
+            assert isinstance(route, web.RouteDef)
+            for prefix in ("/api", ""):
+                app.router.add_route(route.method, prefix + route.path, route.handler)
+        app.router.add_static("/extensions/lowpeak", REPOSITORY / "web/dist")
+        app.router.add_get("/", self._index)
+        app.router.add_static("/", self._frontend)
+        return app
+
+    @web.middleware
+    async def _count(self, request: web.Request, handler: Any) -> Any:
+        self.forecasts += request.path.endswith("/lowpeak/forecast")
+        return await handler(request)
+
+    async def _index(self, request: web.Request) -> web.FileResponse:
+        return web.FileResponse(self._frontend / "index.html")
+
+    async def _object_info(self, request: web.Request) -> web.Response:
+        return web.json_response(object_info())
+
+    async def _socket(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        self._sockets.add(socket)
+        status = {"exec_info": {"queue_remaining": 0}}
+        await socket.send_json({"type": "status", "data": {"status": status, "sid": "browser"}})
+        async for message in socket:
+            if message.type == WSMsgType.ERROR:
+                break
+        self._sockets.discard(socket)
+        return socket
+
+    async def _prompt(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        self.prompts.append(body["prompt"])
+        run_id = f"replay-{len(self.prompts)}"
+        task = asyncio.create_task(self._run(run_id, body["prompt"]))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return web.json_response({"prompt_id": run_id, "number": 1, "node_errors": {}})
+
+    async def _run(self, run_id: str, prompt: dict[str, Any]) -> None:
+        from lowpeak.nodes.routes import forecast as route_forecast
+
+        pack: Any = SimpleNamespace(engine=self.engine,
+                                    folders=SimpleNamespace(checkpoints=lambda: []))  # fmt: skip
+        plan = await asyncio.to_thread(route_forecast, pack, {"prompt": prompt})
+        assert self.replay is not None, "the test set no replay"
+        replay, node = self.replay(plan), plan["asked"]["node_id"]
+        self.runs.begin(run_id)
+        self.runs.describe(run_id, request=plan["request"], plan=plan)
+        base = {"prompt_id": run_id}
+        await self._send("execution_start", base)
+        await self._send("executing", {**base, "node": node, "display_node": node})
+        for wait_seconds, event in replay.events:
+            await asyncio.sleep(wait_seconds)
+            sequence = self.runs.take(run_id, event)
+            message = {**event.as_json(), "run_id": run_id, "node_id": node, "sequence": sequence}
+            await self._send("lowpeak.run", message)
+        self.runs.end(run_id, replay.status, report=replay.report, error=replay.error)
+        if replay.error is not None:
+            detail = {**base, "node_id": node, "node_type": "LowpeakSample", "executed": [],
+                      "exception_message": replay.error["message"], "traceback": [],
+                      "exception_type": replay.error["error"]}  # fmt: skip
+            await self._send("execution_error", detail)
+        else:
+            await self._send("execution_success", base)
+        await self._send("executing", {**base, "node": None})
+
+    async def _send(self, kind: str, data: dict[str, Any]) -> None:
+        for socket in list(self._sockets):
+            await socket.send_json({"type": kind, "data": data})
+
+
+def _says(answer: Any) -> Any:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(answer)
+
+    return handler
+
+
+def object_info() -> dict[str, Any]:
+    """Core's nodes as recorded, ours from their tables."""
+    recorded = json.loads((REPOSITORY / "tests/data/core_nodes.json").read_text("utf-8"))
+    return {**recorded["nodes"], **{table.id: _described(table) for table in ALL}}
+
+
+def _described(table: NodeTable) -> dict[str, Any]:
+    groups: dict[str, dict[str, Any]] = {"required": {}, "optional": {}}
+    for item in table.inputs:
+        if item.kind != "many":
+            groups["optional" if item.optional else "required"][item.id] = _input(item)
+    return {
+        "input": groups, "input_order": {name: list(group) for name, group in groups.items()},
+        "output": [out.kind for out in table.outputs],
+        "output_is_list": [False for _ in table.outputs],
+        "output_name": [out.id for out in table.outputs],
+        "name": table.id, "display_name": table.display_name, "description": table.description,
+        "category": "Lowpeak", "output_node": table.is_output, "python_module": "custom_nodes.lowpeak",
+    }  # fmt: skip
+
+
+def _input(item: In) -> list[Any]:
+    options: dict[str, Any] = {"tooltip": item.tooltip}
+    for name, value in (("default", item.default), ("min", item.least), ("max", item.most),
+                        ("step", item.step), ("multiline", item.multiline or None),
+                        ("advanced", item.advanced or None)):  # fmt: skip
+        if value is not None:
+            options[name] = value
+    if item.kind == "combo":
+        named = isinstance(item.choices, str)
+        options["options"] = [CHECKPOINT] if named else list(item.choices)
+    return [KINDS.get(item.kind, item.kind), options]

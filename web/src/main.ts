@@ -1,0 +1,31 @@
+/** Lowpeak's sidebar tab. ComfyUI imports this file at start; nothing is asked before it is opened. */
+
+import { api } from "../../scripts/api.js";
+import { app } from "../../scripts/app.js";
+import { Host } from "./host";
+import { Panel } from "./panel";
+import { View } from "./view/view";
+
+app.registerExtension({
+  name: "Lowpeak.Panel",
+  setup() {
+    const panel = new Panel(new Host(app, api));
+    let view: View | undefined;
+    app.extensionManager.registerSidebarTab({
+      id: "lowpeak",
+      title: "Lowpeak",
+      label: "Lowpeak",
+      icon: "pi pi-chart-bar",
+      tooltip: "Lowpeak: will it fit, how long will it take",
+      type: "custom",
+      render(element) {
+        view?.close();
+        view = new View(element, panel);
+      },
+      destroy() {
+        view?.close();
+        view = undefined;
+      },
+    });
+  },
+});

@@ -1,0 +1,55 @@
+/** Forecast and measurement as bars. */
+
+import type { Bar, BarRow } from "../bars";
+import { clock } from "../words";
+import { h } from "./dom";
+
+export function drawRows(rows: BarRow[]): HTMLElement {
+  return h("div.lp-rows", { role: "list" }, ...rows.map(drawRow));
+}
+
+function drawRow(row: BarRow): HTMLElement {
+  const took =
+    row.measuredSeconds == null
+      ? clock(row.seconds)
+      : `${clock(row.measuredSeconds)} of ${clock(row.seconds)}`;
+  return h(
+    "div.lp-row",
+    { role: "listitem", "data-phase": row.phase },
+    h("span.lp-name", {}, row.name),
+    h("div.lp-bars", {}, ...row.bars.map(drawBar)),
+    h("span.lp-time", { title: row.measuredSeconds == null ? "forecast" : "took, of forecast" }, took),
+  );
+}
+
+function drawBar(bar: Bar): HTMLElement {
+  const part = (kind: string, left: number, width?: number) =>
+    h("i", { class: kind, style: `left:${left}%` + (width == null ? "" : `;width:${width}%`) });
+  return h(
+    "div",
+    {
+      class: `lp-bar lp-${bar.axis}${bar.over ? " lp-over" : ""}`,
+      role: "img",
+      "aria-label": bar.label,
+      title: bar.label,
+    },
+    part("lp-used", 0, bar.used),
+    bar.margin > 0 && part("lp-margin", bar.used, bar.margin),
+    bar.capacity != null && part("lp-cap", bar.capacity),
+    bar.measured != null && part("lp-measured", bar.measured),
+  );
+}
+
+export function drawLegend(withMeasured: boolean): HTMLElement {
+  const item = (kind: string, text: string) =>
+    h("span", {}, h("i", { class: kind, "aria-hidden": "true" }), text);
+  return h(
+    "div.lp-legend",
+    {},
+    item("lp-key-vram", "VRAM"),
+    item("lp-key-ram", "RAM"),
+    item("lp-key-margin", "kept free"),
+    item("lp-key-cap", "end of memory"),
+    withMeasured && item("lp-key-measured", "measured"),
+  );
+}
