@@ -165,6 +165,8 @@ def generate(
     as_json: Json = False,
 ) -> Answer:
     """Make a video with sound: V.mp4, and V.request.json beside it."""
+    from dataclasses import replace
+
     from .engine.console import console_host, report_text
     from .engine.inputs import parse_loras, read_prompt, resumed_out
     from .engine.resume import read_request
@@ -173,11 +175,15 @@ def generate(
     text = read_prompt(prompt, prompt_file, required=resume is None)
     notices: list[str] = []
     if resume is not None:
-        request = read_request(resume, prompt=text, refine_steps=refine_steps)
+        request = replace(
+            read_request(resume, prompt=text, refine_steps=refine_steps),
+            first_frame=first_frame and str(first_frame),
+            last_frame=last_frame and str(last_frame),
+        )
     else:
         request, notices = build_request(
             width=width, height=height, seconds=seconds, frames=frames, quality=quality,
-            two_pass=two_pass, base_steps=base_steps, refine_steps=refine_steps, prompt=text,
+            two_pass=two_pass, base_steps=base_steps, refine_steps=refine_steps, prompt=text or "",
             seed=seed, first_frame=first_frame and str(first_frame),
             last_frame=last_frame and str(last_frame),
             references=tuple(map(str, reference or ())), loras=parse_loras(lora or ()),
@@ -185,7 +191,7 @@ def generate(
     options = RunOptions(
         checkpoint=find_checkpoint(checkpoint), out=resumed_out(out, resume), vram_gib=vram_gib,
         ram_gib=ram_gib, device=device, stop_after=stop_after, resume=resume,
-        keep_prompt=keep_prompt,
+        keep_prompt=keep_prompt, prompt_given=text is not None,
     )  # fmt: skip
     with console_host(quiet=as_json) as host:
         report = run_request(request, options, host, tuple(notices))

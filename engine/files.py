@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import RequestError
+from .errors import RequestError, SaveFailed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,14 +101,20 @@ class RunFiles:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A temporary name in target's folder; renamed to `target` at the end, removed on any error."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """A temporary name in target's folder; renamed to `target` at the end, removed on any error.
+
+    Raises SaveFailed for a full disk and for whatever else the file system refuses.
+    """
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        yield partial
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield partial
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as failure:
+        raise SaveFailed(target, str(failure), frames=0) from failure
 
 
 def write_text(target: Path, text: str) -> None:

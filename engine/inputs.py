@@ -12,17 +12,18 @@ from .request import LoraChoice
 MAX_PROMPT_BYTES = 1 << 20
 
 
-def read_prompt(prompt: str | None, file: Path | None, *, required: bool) -> str:
+def read_prompt(prompt: str | None, file: Path | None, *, required: bool) -> str | None:
     """The prompt of --prompt or --prompt-file. One line break at a file's end is not part of it.
 
-    Raises RequestError for both, for neither when one is required, and for a file that is no text.
+    None when there is none and none is required. Raises RequestError for both, for neither when one
+    is required, and for a file that is no text.
     """
     if prompt is not None and file is not None:
         raise RequestError("give --prompt or --prompt-file, not both", field="prompt")
     if file is None:
         if prompt is None and required:
             raise RequestError("give a prompt: --prompt TEXT or --prompt-file FILE", field="prompt")
-        return prompt or ""
+        return prompt
     try:
         if file.stat().st_size > MAX_PROMPT_BYTES:
             raise RequestError(f"{file} is larger than 1 MiB: no prompt", field="prompt")

@@ -43,6 +43,7 @@ class RunReport:
     files: dict[str, str] = field(default_factory=dict)
     audio_health: dict[str, Any] = field(default_factory=dict)
     latents_sha256: str | None = None
+    run_id: str = ""  # also in every file that this run saved
 
     def add_phase(self, measured: PhaseMeasurement, forecast: dict[str, Any] | None) -> None:
         """Put a measurement beside its forecast."""

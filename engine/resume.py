@@ -8,8 +8,9 @@ another prompt's size.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ class Saved:
     conditioning: Conditioning | None = None
     first_pass: SampledLatents | None = None
     latents: SampledLatents | None = None
+    run_id: str = ""
+    files: dict[str, str] = field(default_factory=dict)  # kind -> name, as in the report
 
 
 def settings_of(request: Request, *, first: bool = False) -> dict[str, Any]:
@@ -39,59 +42,77 @@ def settings_of(request: Request, *, first: bool = False) -> dict[str, Any]:
     return {name: data[name] for name in names + ([] if first else ["refine_steps"])}
 
 
-def read_request(named: Path, *, prompt: str = "", refine_steps: int | None = None) -> Request:
+def read_request(
+    named: Path, *, prompt: str | None = None, refine_steps: int | None = None
+) -> Request:
     """The request of an earlier run, from its report. The prompt is not in it unless it was kept.
 
     refine_steps: another second pass from the same first one. Raises RequestError.
     """
-    file = RunFiles.of(named).report
+    file, data = _read_report(named)
     try:
-        report = json.loads(file.read_text(encoding="utf-8"))
-        data: Mapping[str, Any] = report["request"]
+        asked: Mapping[str, Any] = data["request"]
         request = Request(
-            Geometry(int(data["width"]), int(data["height"]), int(data["frames"])),
-            prompt=str(data.get("prompt", prompt)) or prompt,
-            quality=str(data["quality"]),
-            seed=int(data["seed"]),
-            base_steps=data["base_steps"],
-            refine_steps=data["refine_steps"],
-            two_pass=data["two_pass"],
+            Geometry(int(asked["width"]), int(asked["height"]), int(asked["frames"])),
+            prompt=str(asked.get("prompt", "")) if prompt is None else prompt,
+            quality=str(asked["quality"]),
+            seed=int(asked["seed"]),
+            base_steps=asked["base_steps"],
+            refine_steps=asked["refine_steps"],
+            two_pass=asked["two_pass"],
         )
-    except FileNotFoundError as missing:
-        raise RequestError(
-            f"{file} is not there: give the report or the video of an earlier run", field="resume"
-        ) from missing
-    except (OSError, ValueError, KeyError, TypeError) as damage:
+    except (ValueError, KeyError, TypeError) as damage:
         raise RequestError(f"{file} is no report of a run: {damage}", field="resume") from damage
     return request if refine_steps is None else replace(request, refine_steps=refine_steps)
 
 
-def load_saved(request: Request, named: Path | None) -> Saved:
-    """What the run `named` left for `request`. Raises RequestError when it left nothing."""
+def load_saved(request: Request, named: Path | None, *, prompt_given: bool = True) -> Saved:
+    """What the run `named` left for `request`; only files that carry that run's own id count.
+
+    prompt_given: the request's prompt is the real one, so it can be encoded again. Raises
+    RequestError when nothing was kept, or when what is left needs a prompt or keyframes again.
+    """
     if named is None:
-        return Saved()
-    files, saved = RunFiles.of(named), Saved()
-    if files.latents.is_file():
-        saved.latents = _latents(files.latents, settings_of(request))
-    if saved.latents is None and files.first_pass.is_file():
-        saved.first_pass = _latents(files.first_pass, settings_of(request, first=True))
-    if saved.latents is None and files.conditioning.is_file():
-        saved.conditioning = load_conditioning(files.conditioning)
+        return Saved(run_id=uuid.uuid4().hex)
+    _, report = _read_report(named)
+    files, saved = RunFiles.of(named), Saved(run_id=str(report.get("run_id", "")))
+    saved.latents = _latents(files.latents, saved.run_id, settings_of(request))
+    if saved.latents is None:
+        settings = settings_of(request, first=True)
+        saved.first_pass = _latents(files.first_pass, saved.run_id, settings)
+        saved.conditioning = load_conditioning(files.conditioning, saved.run_id)
     if saved.latents is None and saved.first_pass is None and saved.conditioning is None:
-        raise RequestError(f"{files.report.parent}: nothing of this run was kept", field="resume")
+        raise RequestError(f"{files.report}: nothing of this run was kept", field="resume")
+    if saved.latents is None and saved.conditioning is None:
+        asked = report.get("request", {})
+        if not prompt_given and "prompt" not in asked:
+            raise RequestError("the prompt was not kept: give --prompt again", field="prompt")
+        for name in KEYFRAME_NAMES:
+            if asked.get(f"{name}_frame") and getattr(request, f"{name}_frame") is None:
+                raise RequestError(
+                    f"the {name} frame was not kept: give --{name}-frame again", field="resume"
+                )
+    kept = {"latents": saved.latents, "first_pass": saved.first_pass,
+            "conditioning": saved.conditioning}  # fmt: skip
+    names = report.get("files", {})
+    saved.files = {kind: names[kind] for kind, value in kept.items() if value and kind in names}
     return saved
 
 
-def save_conditioning(target: Path, conditioning: Conditioning) -> None:
+def save_conditioning(target: Path, conditioning: Conditioning, run_id: str) -> None:
     """Keep an encoded prompt and its keyframes."""
     tensors = {"embeds": conditioning.text.embeds, "tags": conditioning.text.tags}
     tensors |= {f"keyframe.{item.name}": item.latents for item in conditioning.keyframes}
-    save_tensors(target, tensors)
+    save_tensors(target, tensors, {"run": run_id})
 
 
-def load_conditioning(file: Path) -> Conditioning:
-    """What `save_conditioning` kept. Raises RequestError for another file."""
-    tensors, _ = load_tensors(file)
+def load_conditioning(file: Path, run_id: str) -> Conditioning | None:
+    """What `save_conditioning` kept, None without it. Raises RequestError for another file."""
+    if not file.is_file():
+        return None
+    tensors, about = load_tensors(file)
+    if about.get("run") != run_id:
+        return None
     if not {"embeds", "tags"} <= tensors.keys():
         raise RequestError(f"{file} holds no conditioning", field="resume")
     keyframes = tuple(
@@ -103,7 +124,25 @@ def load_conditioning(file: Path) -> Conditioning:
     return Conditioning(text, keyframes)
 
 
-def _latents(file: Path, settings: Mapping[str, Any]) -> SampledLatents | None:
-    """Saved latents, None when other settings made them."""
+def _latents(file: Path, run_id: str, settings: Mapping[str, Any]) -> SampledLatents | None:
+    """Saved latents, None when there are none or another run or other settings made them."""
+    if not file.is_file():
+        return None
     latents, about = load_latents(file)
-    return latents if about.get("settings") == dict(settings) else None
+    made_by = about.get("run"), about.get("settings")
+    return latents if made_by == (run_id, dict(settings)) else None
+
+
+def _read_report(named: Path) -> tuple[Path, dict[str, Any]]:
+    file = RunFiles.of(named).report
+    try:
+        report = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as missing:
+        raise RequestError(
+            f"{file} is not there: give the report or the video of an earlier run", field="resume"
+        ) from missing
+    except (OSError, ValueError) as damage:
+        raise RequestError(f"{file} is no report of a run: {damage}", field="resume") from damage
+    if not isinstance(report, dict):
+        raise RequestError(f"{file} is no report of a run", field="resume")
+    return file, report

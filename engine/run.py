@@ -45,7 +45,8 @@ class RunOptions:
     """How to run, beside what to make.
 
     out: the video. resume: report or video of an earlier run to go on from. device: auto, cpu or
-    cuda. stop_after: encode, first or sample. metadata: goes into the video file.
+    cuda. stop_after: encode, first or sample. prompt_given: False when a resumed request came
+    without its prompt. metadata: goes into the video file.
     """
 
     checkpoint: Path
@@ -56,6 +57,7 @@ class RunOptions:
     stop_after: str | None = None
     resume: Path | None = None
     keep_prompt: bool = False
+    prompt_given: bool = True
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,8 +77,8 @@ def run_request(
 ) -> RunReport:
     """Make the video of `request`. Raises any LowpeakError; see the module's first lines."""
     files = RunFiles(options.out)
-    files.video.parent.mkdir(parents=True, exist_ok=True)
-    saved = load_saved(request, options.resume)
+    make_folder(files.video.parent)
+    saved = load_saved(request, options.resume, prompt_given=options.prompt_given)
     models = open_models(options.checkpoint, choose_device(options.device))
     loras = models.bind_loras(request.loras)
     machine = cap_snapshot(read_snapshot(), vram_gib=options.vram_gib, ram_gib=options.ram_gib)
@@ -91,6 +93,9 @@ def run_request(
     )
     report = begin_report(request, options, plan, models, notices)
     report.lora = [item.as_json() for item in loras.reports]
+    report.run_id = saved.run_id
+    if options.resume is not None and RunFiles.of(options.resume) == files:
+        report.files = dict(saved.files)
     teach = partial(learn, request=request, snapshot=machine, started_unix=time.time())
     with (
         closing_report(report, files, teach if on_card else None),
@@ -104,6 +109,7 @@ def run_request(
             assert saved.latents is not None
             report.latents_sha256 = saved.latents.sha256
             decode(session, request.geometry, saved.latents, models, files.video, options.metadata)
+            report.files["video"] = files.video.name
     return report
 
 
@@ -124,15 +130,22 @@ def condition_and_sample(
             saved.conditioning = encode_prompt(
                 session, request, encoder, pictures, models.encode_picture
             )
-    conditioning = saved.conditioning
+    conditioning, kept = saved.conditioning, session.report.files
+
+    def keep_conditioning() -> None:
+        save_conditioning(files.conditioning, conditioning, saved.run_id)
+        kept["conditioning"] = files.conditioning.name
+
     if options.stop_after in ("encode", "first"):
-        save_conditioning(files.conditioning, conditioning)
+        keep_conditioning()
     if options.stop_after == "encode":
         return
 
     def keep_first_pass(latents: SampledLatents) -> None:
-        save_latents(files.first_pass, latents, {"settings": settings_of(request, first=True)})
-        save_conditioning(files.conditioning, conditioning)
+        about = {"run": saved.run_id, "settings": settings_of(request, first=True)}
+        save_latents(files.first_pass, latents, about)
+        kept["first_pass"] = files.first_pass.name
+        keep_conditioning()
 
     passes = plan_request(request)
     times = [
@@ -152,8 +165,19 @@ def condition_and_sample(
     if options.stop_after == "first":
         return
     session.report.latents_sha256 = saved.latents.sha256
-    save_latents(files.latents, saved.latents, {"settings": settings_of(request)})
-    files.conditioning.unlink(missing_ok=True)
+    about = {"run": saved.run_id, "settings": settings_of(request)}
+    save_latents(files.latents, saved.latents, about)
+    kept["latents"] = files.latents.name
+    if kept.pop("conditioning", None):
+        files.conditioning.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """The folder of the video. Raises RequestError where there can be none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as refused:
+        raise RequestError(f"{folder} cannot be made: {refused}", field="out") from refused
 
 
 def choose_device(name: str) -> torch.device:
@@ -201,13 +225,12 @@ def closing_report(
         attempt.update(outcome="done")
     except KeyboardInterrupt as interrupt:
         attempt.update(outcome="Cancelled")
-        raise Cancelled("the run", saved=files.kept()) from interrupt
+        raise Cancelled("the run", saved=sorted(report.files.values())) from interrupt
     except LowpeakError as failure:
         attempt.update(outcome=type(failure).__name__, message=str(failure))
         raise
     finally:
-        report.files = files.present()
         if teach is not None:
             report.notices += teach(report.as_json())
-        if attempt["outcome"] == "done" or files.kept():
+        if attempt["outcome"] == "done" or report.files:
             write_json(files.report, report.as_json())

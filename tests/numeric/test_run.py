@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import signal
@@ -16,7 +17,13 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from lowpeak.engine.errors import Cancelled, CheckpointError, LowpeakError, RequestError
+from lowpeak.engine.errors import (
+    Cancelled,
+    CheckpointError,
+    LowpeakError,
+    RequestError,
+    SaveFailed,
+)
 from lowpeak.engine.events import Event, QuietHost
 from lowpeak.engine.files import RunFiles, load_latents
 from lowpeak.engine.geometry import Geometry
@@ -107,7 +114,7 @@ def test_stopping_early_and_resuming_gives_the_same_latents(
     kept = {"conditioning"} | ({"first_pass"} if stop == "first" else set())
     assert set(report.files) == kept and report.latents_sha256 is None
     request = read_request(RunFiles(out).report)
-    assert request.prompt == ""
+    assert request.prompt == "", "the report holds no prompt"
     host = QuietHost()
     resumed = run_request(
         request, options(checkpoint, out, stop_after="sample", resume=RunFiles(out).report), host
@@ -175,6 +182,59 @@ def test_a_cancelled_second_pass_keeps_the_first_and_goes_on_from_it(
     )
     expected = json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
     assert resumed.latents_sha256 == expected
+
+
+def test_what_another_run_left_under_the_same_name_is_not_used(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    for file in sampled.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    out = tmp_path / sampled.name
+    first = json.loads(RunFiles(sampled).report.read_text())
+    other = replace(SMALL, prompt="a blue whale")
+    run_request(other, options(checkpoint, out, stop_after="encode"), QuietHost())
+    assert RunFiles(out).latents.is_file(), "the older latents are still there"
+    resumed = run_request(
+        read_request(out), options(checkpoint, out, stop_after="sample", resume=out), QuietHost()
+    )
+    assert [item["phase"] for item in resumed.phases] == ["sample_low", "sample_high"]
+    assert resumed.latents_sha256 != first["latents_sha256"]
+    assert resumed.run_id != first["run_id"]
+
+
+def test_a_prompt_that_was_not_kept_is_asked_for(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    for file in sampled.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    named = tmp_path / sampled.name
+    request = read_request(named, refine_steps=3)
+    with pytest.raises(RequestError, match="--prompt"):
+        given = options(checkpoint, named, resume=named, prompt_given=False)
+        run_request(request, given, QuietHost())
+    report = json.loads(RunFiles(named).report.read_text())
+    report["request"]["first_frame"] = True
+    RunFiles(named).report.write_text(json.dumps(report))
+    with pytest.raises(RequestError, match="--first-frame"):
+        run_request(request, options(checkpoint, named, resume=named), QuietHost())
+
+
+def test_a_full_disk_is_an_error_that_names_the_file(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(SaveFailed, match=r"v\.first\.safetensors.*No space"):
+        run_request(SMALL, options(checkpoint, tmp_path / "v.mp4"), QuietHost())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_a_request_error(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RequestError, match="cannot be made"):
+        run_request(SMALL, options(checkpoint, tmp_path / "file" / "v.mp4"), QuietHost())
 
 
 def test_a_damaged_file_is_not_resumed_from(
