@@ -82,16 +82,19 @@ def extension(engine: Any = None) -> Any:
 
 
 def _serve(pack: Any) -> None:
+    import torch
     from comfy.cli_args import args
     from server import PromptServer
 
+    from .host import spare_gpu_notice
     from .routes import add_routes, listen_notice
 
     server = getattr(PromptServer, "instance", None)
     if server is None:  # imported outside the server, as test runners do
         return
     add_routes(server.routes, pack)
-    notice = listen_notice(str(getattr(args, "listen", "") or ""))
-    if notice is not None:
-        pack.notices.append(notice)
-        log.warning("Lowpeak: %s", notice)
+    listens = listen_notice(str(getattr(args, "listen", "") or ""))
+    for notice in (listens, spare_gpu_notice(torch.cuda.device_count())):
+        if notice is not None:
+            pack.notices.append(notice)
+            log.warning("Lowpeak: %s", notice)

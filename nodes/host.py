@@ -151,6 +151,13 @@ def preview_image(latents: Any) -> tuple[str, Any, int] | None:
     return "JPEG", Image.fromarray(pixels), int(getattr(args, "preview_size", 512))
 
 
+def spare_gpu_notice(gpus: int) -> str | None:
+    """A sentence when there is more than one GPU: only ComfyUI's is used."""
+    if gpus < 2:
+        return None
+    return f"{gpus} GPUs are here; Lowpeak uses the one that ComfyUI chose, the others stay idle."
+
+
 def comfy_device() -> str:
     """The kind of device that ComfyUI chose: "cuda" or "cpu"."""
     from comfy import model_management

@@ -23,6 +23,7 @@ from .engine_seam import Conditions, Decoded, Latents, Pictures, Sampled
 from .handles import ModelHandle
 
 SNAPSHOT_SECONDS = 2.0  # a panel that asks again sooner gets the same machine
+DECODE_REPORT = ("phases", "notices", "audio_health")  # the rest is the sampling node's to say
 DECODE_QUALITY = "max"  # one pass: the plan of a decode alone should not price an upscaler
 
 
@@ -149,7 +150,8 @@ class LocalEngine:
             given = SampledLatents(latents.video.clone(), latents.audio.clone())
             sound = decode(session, geometry, given, models, out, with_sound=with_sound)
             report = session.report.as_json()
-        return Decoded(out, sound if with_sound else None, AUDIO_SAMPLE_RATE_HZ, _new(report))
+        own = {name: report[name] for name in DECODE_REPORT}
+        return Decoded(out, sound if with_sound else None, AUDIO_SAMPLE_RATE_HZ, _new(own))
 
     def release(self) -> int:
         """Nothing is held between calls."""

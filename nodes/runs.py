@@ -127,7 +127,7 @@ class RunBook:
         with self._lock:
             run = self._loaded()[run_id]
             run.status, run.error = status, error
-            run.report.update(report or {})
+            run.report = _merged(run.report, report or {})
             if self.active == run_id:
                 self.active = None
             self._write(run)
@@ -186,6 +186,15 @@ def _read_folder(folder: Path | None) -> list[Run]:
             run.status = "failed" if run.status == "running" else run.status
             found.append(run)
     return sorted(found, key=lambda run: run.started_unix_seconds)[-MAX_RUNS:]
+
+
+def _merged(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Reports of two nodes of a run: lists go on, everything else is the later node's."""
+    joined = {**known, **more}
+    for name in ("phases", "notices"):
+        if name in known and name in more:
+            joined[name] = [*known[name], *(x for x in more[name] if x not in known[name])]
+    return joined
 
 
 def _sum(values: list[float | None]) -> float | None:

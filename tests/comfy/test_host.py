@@ -174,3 +174,8 @@ def test_other_models_are_asked_to_leave_and_ours_may_stay(comfy: Comfy, pack: A
 def test_paths_are_cut_wherever_they_stand(given: Any, kept: Any) -> None:
     assert without_paths(given) == kept
     assert without_paths({"a": [given, (given,)]}) == {"a": [kept, [kept]]}
+
+
+def test_idle_gpus_are_said() -> None:
+    assert host_module.spare_gpu_notice(0) is None is host_module.spare_gpu_notice(1)
+    assert "3 GPUs" in str(host_module.spare_gpu_notice(3))

@@ -34,6 +34,17 @@ def test_the_nodes_of_a_prompt_share_a_run(tmp_path: Path) -> None:
     assert run and set(run["phases"]) == {"encode", "decode"} == set(run["report"])
 
 
+def test_reports_of_several_nodes_are_joined() -> None:
+    book = RunBook()
+    name = book.begin("abc")
+    book.end(name, "done", report={"phases": [1, 2], "notices": ["n"], "request": {"w": 1}})
+    book.end(name, "done", report={"phases": [3], "notices": ["n", "m"], "audio_health": {}})
+    run = book.get(name)
+    assert run and run["report"] == {
+        "phases": [1, 2, 3], "notices": ["n", "m"], "request": {"w": 1}, "audio_health": {},
+    }  # fmt: skip
+
+
 def test_an_id_that_could_be_a_path_never_names_a_file(tmp_path: Path) -> None:
     (tmp_path / "secret.run.json").write_text(json.dumps({"a": 1}))
     book = RunBook(lambda: tmp_path / "runs")
