@@ -39,6 +39,11 @@ def conditioning_in(conditioning: Any) -> Conditions:
     """Conditions from core's CONDITIONING, ours or that of core's MiniMax H3 nodes."""
     if not conditioning:
         raise RequestError("the conditioning is empty", field="conditioning")
+    if len(conditioning) > 1:
+        raise RequestError(
+            f"{len(conditioning)} conditionings were combined; this model takes one",
+            field="conditioning",
+        )
     hidden, extra = conditioning[0][0], conditioning[0][1]
     if hidden.ndim != 3 or hidden.shape[0] != 1:
         raise RequestError(
@@ -79,12 +84,12 @@ def latent_in(latent: Any) -> Latents:
             field="latent",
         )
     video, audio = (part.float().cpu() for part in parts)
-    if video.ndim != 5 or video.shape[1] != VIDEO_CHANNELS:
+    if video.ndim != 5 or video.shape[0] != 1 or video.shape[1] != VIDEO_CHANNELS:
         raise RequestError(
             f"video latent of shape {tuple(video.shape)}: expected [1, {VIDEO_CHANNELS}, F, h, w]",
             field="latent",
         )
-    if audio.ndim != 4 or tuple(audio.shape[1:3]) != (AUDIO_CHANNELS, 2):
+    if audio.ndim != 4 or tuple(audio.shape[:3]) != (1, AUDIO_CHANNELS, 2):
         raise RequestError(
             f"audio latent of shape {tuple(audio.shape)}: expected [1, {AUDIO_CHANNELS}, 2, A]",
             field="latent",

@@ -279,6 +279,7 @@ def test_a_report_holds_measurements_and_no_path_or_prompt(
         ({}, "pair of video and audio"),
         (None, "pair of video and audio"),
         ((torch.zeros(1, 16, 7, 8, 8), torch.zeros(1, 32, 2, 37)), r"\[1, 24, F, h, w\]"),
+        ((torch.zeros(2, 24, 7, 8, 8), torch.zeros(2, 32, 2, 37)), r"\[1, 24, F, h, w\]"),
         ((torch.zeros(1, 24, 7, 8, 8), torch.zeros(1, 32, 37)), r"\[1, 32, 2, A\]"),
         ((torch.zeros(1, 24, 6, 8, 8), torch.zeros(1, 32, 2, 37)), "not 5n\\+2"),
     ],
@@ -298,6 +299,7 @@ def test_latents_of_other_models_are_refused_in_words(
     [
         ([], "empty"),
         ([[torch.zeros(1, 77, 768), {}]], "minimax_token_tags"),
+        ([[torch.zeros(1, 7, 8), {}]] * 2, "takes one"),
         ([[torch.zeros(2, 7, 8), {"minimax_token_tags": torch.ones(7)}]], "expected"),
     ],
 )
