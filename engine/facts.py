@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ ATTENTION_HALF = ("attn.", "norm1.")  # what the first half of a slot holds
 ADALN = "adaln_proj."
 MODALITIES, COMPONENTS = 3, 6
 BF16 = 2
-LAYERS_USED = 50  # of the text encoder (facts: model sheet f)
 
 
 def facts_of(checkpoint: Checkpoint, stacks: Mapping[str, int] | None = None) -> ModelFacts:
@@ -55,20 +53,35 @@ def facts_of(checkpoint: Checkpoint, stacks: Mapping[str, int] | None = None) ->
     )
 
 
-def text_sizes(folder: Path) -> dict[str, int]:
-    """The text encoder's fields of ModelFacts, from the files of its folder.
+def text_sizes(path: Path) -> dict[str, int]:
+    """The text encoder's fields of ModelFacts, from its headers.
 
-    A miniature without layers counts as one that holds everything.
+    The miniature has no layers; it counts as one that holds everything.
     """
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    inner = config.get("text_config", config)
-    layers = min(int(inner.get("num_hidden_layers", 1)), LAYERS_USED)
-    size_bytes = sum(file.stat().st_size for file in folder.rglob("*.safetensors"))
+    from .text.encoder import CONFIG_FILE, read_config
+    from .text.files import open_qwen_file
+    from .text.toy import TOY_FORMAT
+
+    if (path / CONFIG_FILE).is_file():
+        config = read_config(path)
+        if config.get("format") == TOY_FORMAT:
+            size_bytes = sum(file.stat().st_size for file in path.rglob("*.safetensors"))
+            return {
+                "text_encoder_bytes": size_bytes,
+                "text_encoder_layers": 1,
+                "text_layer_bytes": size_bytes,
+                "text_ffn": 1,
+            }
+    file = open_qwen_file(path)
+    layers = [
+        sum(source.span.nbytes for source in file.layer_spans(index).values())
+        for index in range(file.config.text.layers)
+    ]
     return {
-        "text_encoder_bytes": size_bytes,
-        "text_encoder_layers": layers,
-        "text_layer_bytes": size_bytes // layers,
-        "text_ffn": int(inner.get("intermediate_size", inner.get("text_dim", 1))),
+        "text_encoder_bytes": sum(source.span.nbytes for source in file.sources.values()),
+        "text_encoder_layers": file.config.text.layers,
+        "text_layer_bytes": max(layers),
+        "text_ffn": file.config.text.ffn,
     }
 
 

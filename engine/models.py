@@ -28,6 +28,7 @@ from .lora.adapted import with_loras
 from .lora.loading import load_loras
 from .lora.loraset import LoraSet
 from .lora.shapes import ModelShapes
+from .parts import AUDIO_VAE, TEXT, UPSCALER, VIDEO_VAE, find_part
 from .plain_loader import Times, find_tables
 from .planner.types import ModelFacts, Placement
 from .request import LoraChoice
@@ -36,7 +37,6 @@ from .sampling.upscaler_file import open_upscaler
 from .sampling.upscaler_tiled import tiled_lift
 from .streamed import choose_places
 from .streaming import StreamedDenoisers
-from .text.encoder import FOLDER as TEXT_FOLDER
 from .text.encoder import TextEncoder, open_text_encoder
 from .vae.audio import decode_audio
 from .vae.decoder import decode_video
@@ -47,7 +47,6 @@ from .vae.tiles import split_axis
 
 STRIDE_PX = 16
 KEYFRAME_SEED = 42  # facts: model sheet g
-VAE_FOLDER, AUDIO_FOLDER, UPSCALER_FILE = "vae", "audio_vae", "upscaler.safetensors"
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,10 @@ class ModelSet:
 
     def check(self) -> None:
         """Read every part's header. Raises CheckpointError for one that is missing or damaged."""
-        open_text_encoder(self.folder).close()
-        open_upscaler(self.folder / UPSCALER_FILE)
-        open_video_vae(self.folder / VAE_FOLDER)
-        open_audio_vae(self.folder / AUDIO_FOLDER)
+        open_text_encoder(find_part(self.folder, TEXT)).close()
+        open_upscaler(find_part(self.folder, UPSCALER))
+        open_video_vae(find_part(self.folder, VIDEO_VAE))
+        open_audio_vae(find_part(self.folder, AUDIO_VAE))
 
     def kernels(self) -> dict[str, Any]:
         """Which implementation runs each stage, and why."""
@@ -88,15 +87,16 @@ class ModelSet:
         return {"transformer": {"implementation": "reference", "reason": reason}}
 
     @contextmanager
-    def text_encoder(self) -> Iterator[TextEncoder]:
-        """The text encoder, for the body."""
-        encoder = open_text_encoder(self.folder)
+    def text_encoder(self, placement: Placement | None = None) -> Iterator[TextEncoder]:
+        """The text encoder, for the body. placement: where its layers wait; None: on disk."""
+        path = find_part(self.folder, TEXT)
+        encoder = open_text_encoder(path, self.device.type, placement)
         wanted, found = self.checkpoint.config.text_dim, encoder.text_dim
         try:
             if wanted != found:
                 raise CheckpointError(
                     "text encoder and transformer do not fit together",
-                    file=self.folder / TEXT_FOLDER,
+                    file=path,
                     expected=f"rows of width {wanted}",
                     found=f"rows of width {found}",
                 )
@@ -124,11 +124,11 @@ class ModelSet:
 
     def lift(self) -> Lift:
         """The latent upscaler. Raises CheckpointError when its file is missing or damaged."""
-        return tiled_lift(open_upscaler(self.folder / UPSCALER_FILE), self.device)
+        return tiled_lift(open_upscaler(find_part(self.folder, UPSCALER)), self.device)
 
     def decode_audio(self, latents: Tensor) -> Tensor:
         """Sound of latents [1, 32, 2, A]: float32 [2, 800 A] at 32 kHz on the CPU."""
-        file = open_audio_vae(self.folder / AUDIO_FOLDER)
+        file = open_audio_vae(find_part(self.folder, AUDIO_VAE))
         with torch.inference_mode():
             channels = latents[0].transpose(0, 1)
             return decode_audio(channels, file.tensors(self.device), file.config).cpu()
@@ -145,7 +145,7 @@ class ModelSet:
         placement: where the decoder's blocks wait, and how many tiles share a pass through them;
         None keeps all of them in host memory. Raises Cancelled at block borders.
         """
-        file = open_video_vae(self.folder / VAE_FOLDER)
+        file = open_video_vae(find_part(self.folder, VIDEO_VAE))
         dtype = torch.float16 if self.device.type == "cuda" else torch.float32
         if placement is None:
             placement = Placement(pinned_blocks=file.config.blocks)
@@ -178,7 +178,7 @@ class ModelSet:
 
         The posterior is sampled with the pipeline's own seed, so a picture has one encoding.
         """
-        file = open_video_vae(self.folder / VAE_FOLDER)
+        file = open_video_vae(find_part(self.folder, VIDEO_VAE))
         generator = torch.Generator().manual_seed(KEYFRAME_SEED)
         with torch.inference_mode():
             tensors = file.encoder(self.device)
@@ -193,21 +193,28 @@ class ModelSet:
     def _stack_sizes(self) -> dict[str, int]:
         """Sizes of the other stacks, as far as their files are here; else the published ones."""
         sizes: dict[str, int] = {}
-        text = self.folder / TEXT_FOLDER
-        if text.is_dir():
+        text, upscaler_path, vae = (self._find(kind) for kind in (TEXT, UPSCALER, VIDEO_VAE))
+        if text is not None:
             sizes |= text_sizes(text)
-        if (self.folder / UPSCALER_FILE).is_file():
-            upscaler = open_upscaler(self.folder / UPSCALER_FILE)
+        if upscaler_path is not None:
+            upscaler = open_upscaler(upscaler_path)
             sizes["upscaler_bytes"] = upscaler.tensor_bytes
             sizes["upscaler_channels"] = upscaler.config.width
             sizes["upscaler_layers"] = upscaler.config.in_blocks
-        if (self.folder / VAE_FOLDER).is_dir():
-            video = open_video_vae(self.folder / VAE_FOLDER)
+        if vae is not None:
+            video = open_video_vae(vae)
             sizes["vae_decoder_blocks"] = video.config.blocks
             sizes["vae_block_bytes"] = video.block_bytes
             sizes["vae_hidden"] = video.config.width
             sizes["vae_ffn"] = video.config.ffn_width
         return sizes
+
+    def _find(self, kind: str) -> Path | None:
+        """Where a part lies, None when it is not here."""
+        try:
+            return find_part(self.folder, kind)
+        except CheckpointError:
+            return None
 
 
 def count_tiles(height_px: int, width_px: int) -> int:

@@ -126,7 +126,7 @@ def condition_and_sample(
     """From the prompt to latents on disk, starting at what `saved` holds; stops where asked."""
     if saved.conditioning is None:
         pictures = load_pictures(request, session.notice)
-        with models.text_encoder() as encoder:
+        with models.text_encoder(session.placement("encode")) as encoder:
             saved.conditioning = encode_prompt(
                 session, request, encoder, pictures, models.encode_picture
             )

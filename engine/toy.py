@@ -12,9 +12,8 @@ from typing import Any
 from .checkpoint.toy import FORMATS, SIZES, Extra, write_toy_checkpoint
 from .events import Event, Host
 from .model.config import ModelConfig
-from .models import AUDIO_FOLDER, UPSCALER_FILE, VAE_FOLDER
+from .parts import AUDIO_VAE, OWN_NAMES, TEXT, UPSCALER, VIDEO_VAE
 from .sampling.upscaler_file import write_toy_upscaler
-from .text.encoder import FOLDER as TEXT_FOLDER
 from .text.toy import write_toy_text_encoder
 from .vae.toy import write_toy_audio_vae, write_toy_video_vae
 
@@ -67,18 +66,18 @@ def write_toy(
 
 
 def _text_encoder(folder: Path, config: ModelConfig, seed: int) -> None:
-    write_toy_text_encoder(folder / TEXT_FOLDER, text_dim=config.text_dim, seed=seed)
+    write_toy_text_encoder(folder / OWN_NAMES[TEXT], text_dim=config.text_dim, seed=seed)
 
 
 def _autoencoders(folder: Path, config: ModelConfig, seed: int) -> None:
-    write_toy_video_vae(folder / VAE_FOLDER, seed)
-    write_toy_audio_vae(folder / AUDIO_FOLDER, seed)
+    write_toy_video_vae(folder / OWN_NAMES[VIDEO_VAE], seed)
+    write_toy_audio_vae(folder / OWN_NAMES[AUDIO_VAE], seed)
 
 
 def _upscaler(size: str) -> Extra:
     width, depth = UPSCALER_SIZES.get(size, RELEASED_UPSCALER)
 
     def write(folder: Path, config: ModelConfig, seed: int) -> None:
-        write_toy_upscaler(folder / UPSCALER_FILE, seed, width=width, depth=depth)
+        write_toy_upscaler(folder / OWN_NAMES[UPSCALER], seed, width=width, depth=depth)
 
     return write

@@ -17,11 +17,11 @@ from typing import Protocol, runtime_checkable
 from torch import Tensor
 
 from ..errors import CheckpointError, RequestError
+from ..planner.types import Placement
 
 TAG_VISION = 0
 TAG_TEXT = 1
 MAX_TEXT_ROWS = 16_384
-FOLDER = "text_encoder"  # of a checkpoint
 CONFIG_FILE = "config.json"
 
 
@@ -69,23 +69,20 @@ class TextEncoder(Protocol):
         """Give back weights and files. Safe to call twice."""
 
 
-def open_text_encoder(checkpoint: Path) -> TextEncoder:
-    """The encoder that lies in `checkpoint`, chosen by what its config says, never by its name.
+def open_text_encoder(
+    path: Path, device: str = "cpu", placement: Placement | None = None
+) -> TextEncoder:
+    """The encoder at `path`, a folder or one file, chosen by what its config says, never by name.
 
-    Raises CheckpointError when there is none, or when its format is unknown here.
+    placement: where its layers wait; None reads each from disk. Raises CheckpointError when there
+    is none, or when it is of a kind that is unknown here.
     """
+    from .qwen import open_qwen_encoder
     from .toy import TOY_FORMAT, ToyTextEncoder
 
-    folder = checkpoint / FOLDER
-    config = read_config(folder)
-    if config.get("format") == TOY_FORMAT:
-        return ToyTextEncoder.open(folder)
-    raise CheckpointError(
-        "this text encoder cannot be run yet",
-        file=folder / CONFIG_FILE,
-        expected=TOY_FORMAT,
-        found=config.get("format", config.get("model_type")),
-    )
+    if (path / CONFIG_FILE).is_file() and read_config(path).get("format") == TOY_FORMAT:
+        return ToyTextEncoder.open(path)
+    return open_qwen_encoder(path, device, placement)
 
 
 def read_config(folder: Path) -> dict[str, object]:

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from text_parts import CONFIG, LAYERS, random_model, write_folder
 
 from lowpeak.engine.errors import CheckpointError, RequestError
+from lowpeak.engine.facts import text_sizes
+from lowpeak.engine.parts import TEXT, find_part
+from lowpeak.engine.planner.types import Placement
 from lowpeak.engine.text.encoder import MAX_TEXT_ROWS, TextEncoder, open_text_encoder
 from lowpeak.engine.text.toy import pieces, write_toy_text_encoder
 
@@ -16,7 +20,7 @@ WIDTH = 24
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    write_toy_text_encoder(tmp_path / "text_encoder", text_dim=WIDTH, seed=5)
+    write_toy_text_encoder(tmp_path, text_dim=WIDTH, seed=5)
     return tmp_path
 
 
@@ -72,13 +76,37 @@ def test_a_prompt_beyond_the_limit_says_count_and_limit(checkpoint: Path) -> Non
 
 
 def test_a_damaged_encoder_is_a_checkpoint_error_with_the_file(checkpoint: Path) -> None:
-    weights = checkpoint / "text_encoder" / "model.safetensors"
+    weights = checkpoint / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     with pytest.raises(CheckpointError, match=r"model\.safetensors"):
         open_text_encoder(checkpoint)
     weights.unlink()
     with pytest.raises(CheckpointError, match=r"missing.*model\.safetensors"):
         open_text_encoder(checkpoint)
-    (checkpoint / "text_encoder" / "config.json").write_text("[]")
+    (checkpoint / "config.json").write_text("[]")
     with pytest.raises(CheckpointError, match="not a JSON object"):
         open_text_encoder(checkpoint)
+
+
+def test_a_qwen_encoder_is_found_by_its_header_and_run_by_the_plan(tmp_path: Path) -> None:
+    parts = tmp_path / "text_encoders" / "some name"
+    write_folder(parts, random_model())
+    found = find_part(tmp_path, TEXT)
+    assert found == parts
+    sizes = text_sizes(found)
+    assert sizes["text_encoder_layers"] == LAYERS and sizes["text_ffn"] == CONFIG.text.ffn
+    assert sizes["text_encoder_bytes"] > LAYERS * sizes["text_layer_bytes"] > 0
+    from_disk = open_text_encoder(found)
+    kept = open_text_encoder(found, "cpu", Placement(pinned_blocks=LAYERS))
+    assert isinstance(from_disk, TextEncoder) and from_disk.text_dim == CONFIG.text.hidden
+    try:
+        one, other = from_disk.encode("a red fox"), kept.encode("a red fox")
+    finally:
+        from_disk.close()
+        kept.close()
+    assert one.embeds.shape[1] == CONFIG.text.hidden and torch.equal(one.embeds, other.embeds)
+
+
+def test_a_part_that_is_nowhere_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"no text encoder.*text_encoder.*models list"):
+        find_part(tmp_path, TEXT)
