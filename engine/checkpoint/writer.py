@@ -30,7 +30,15 @@ from ..model.config import ModelConfig
 from ..sampling.schedules import table_directory, table_identity
 from .edge import FORMAT_IDS
 from .header import read_header, write_tensors
-from .names import ADALN, COMPONENTS, MODALITIES, block_linears, linear_shapes, root_linears
+from .names import (
+    ADALN,
+    COMPONENTS,
+    MODALITIES,
+    block_linears,
+    linear_shapes,
+    root_linears,
+    root_shapes,
+)
 from .sources import read_json
 from .tables import Times, block_table, time_features
 
@@ -95,54 +103,80 @@ def write_edge(
     config = model.config
     folder.mkdir(parents=True, exist_ok=True)
     state = _open_state(folder, recipe)
+
+    def report(done: int, what: str) -> None:
+        if progress is not None:
+            progress(done, config.layers, what)
+
+    report(0, "root")
     moments = sorted({t for times in recipe.tables for step in times for t in step})
-    features = _features(model, moments, recipe.device)
+    features = _write_root(folder, model, recipe, moments, state)
     for block in range(config.layers):
         if str(block) in state["projections"] and _whole(folder, block, recipe):
             continue
-        if progress is not None:
-            progress(block, config.layers, f"block {block}")
-        tensors = {k: _to(v, recipe.device) for k, v in model.block_tensors(block).items()}
-        weight, bias = tensors.pop(f"{ADALN}.weight"), tensors.pop(f"{ADALN}.bias")
-        # All times in one product: a time then has the same row in every schedule's table.
-        table = block_table(weight, bias, features, pruned=False)
-        table = table.reshape(len(moments), MODALITIES, COMPONENTS * config.hidden)
-        for i, times in enumerate(recipe.tables):
-            places = [[moments.index(t) for t in step] for step in times]
-            rows = {f"step_{k}": table[place].flatten(0, 1) for k, place in enumerate(places)}
-            write_tensors(_table_folder(folder, i) / f"{block:02d}.safetensors", rows)
-        prefix = f"transformer_blocks.{block}."
-        if recipe.projections:
-            write_tensors(
-                folder / "adaln" / f"{block:02d}.safetensors",
-                {f"{prefix}{ADALN}.weight": weight, f"{prefix}{ADALN}.bias": bias},
-            )
-        # Every adapter changes all rows, so a few of them tell projections apart (26 GB otherwise).
-        sample = {"weight": weight[::DIGEST_STRIDE], "bias": bias}
-        digest = model.projection_digest(block) or digest_of(sample)
-        del weight, bias, table, sample
-        stored = quantise_tensors(tensors, block_linears(config), recipe.weight_format)
-        del tensors
-        write_tensors(
-            _block_path(folder, block), {f"{prefix}{name}": value for name, value in stored.items()}
-        )
-        state["projections"][str(block)] = digest
-        _write_json(folder / STATE_FILE, state)
-    if progress is not None:
-        progress(config.layers, config.layers, "root")
-    # The root is read a second time here: holding it through all blocks would double the peak.
+        report(block, f"block {block}")
+        _write_block(folder, model, recipe, block, (moments, features), state)
+    report(config.layers, "manifest")
+    _finish(folder, config, recipe, state)
+
+
+def _write_root(
+    folder: Path,
+    model: SourceModel,
+    recipe: EdgeRecipe,
+    moments: Sequence[float],
+    state: dict[str, Any],
+) -> Tensor:
+    """Write the root; gives what the AdaLN projections read at `moments`.
+
+    It comes first and is let go: the root of the full model takes two gigabytes.
+    """
     root = {name: _to(tensor, recipe.device) for name, tensor in model.root_tensors().items()}
-    _finish(folder, model, recipe, root, state["projections"])
+    features = time_features(root, model.config, moments)
+    embedding = {k: v for k, v in root.items() if k.startswith("time_embedder.")}
+    state["embedding"] = digest_of(embedding)
+    stored = quantise_tensors(root, root_linears(model.config), recipe.weight_format)
+    write_tensors(folder / "root.safetensors", stored)
+    _write_json(folder / STATE_FILE, state)
+    return features
 
 
-def _features(model: SourceModel, moments: Sequence[float], device: str | None) -> Tensor:
-    """What the AdaLN projections read at `moments`; the root is let go again."""
-    root = {
-        name: _to(tensor, device)
-        for name, tensor in model.root_tensors().items()
-        if name.startswith("time_embedder.")
-    }
-    return time_features(root, model.config, moments)
+def _write_block(
+    folder: Path,
+    model: SourceModel,
+    recipe: EdgeRecipe,
+    block: int,
+    timing: tuple[Sequence[float], Tensor],
+    state: dict[str, Any],
+) -> None:
+    """Write one block, its tables, and its projection if asked for. timing: moments, features."""
+    moments, features = timing
+    tensors = {k: _to(v, recipe.device) for k, v in model.block_tensors(block).items()}
+    weight, bias = tensors.pop(f"{ADALN}.weight"), tensors.pop(f"{ADALN}.bias")
+    # All times in one product: a time then has the same row in every schedule's table.
+    table = block_table(weight, bias, features, pruned=False)
+    table = table.reshape(len(moments), MODALITIES, COMPONENTS * model.config.hidden)
+    for i, times in enumerate(recipe.tables):
+        places = [[moments.index(t) for t in step] for step in times]
+        rows = {f"step_{k}": table[place].flatten(0, 1) for k, place in enumerate(places)}
+        write_tensors(_table_folder(folder, i) / f"{block:02d}.safetensors", rows)
+    prefix = f"transformer_blocks.{block}."
+    if recipe.projections:
+        write_tensors(
+            folder / "adaln" / f"{block:02d}.safetensors",
+            {f"{prefix}{ADALN}.weight": weight, f"{prefix}{ADALN}.bias": bias},
+        )
+    # Every adapter changes all rows, so a few of them tell projections apart (26 GB otherwise).
+    sample = {"weight": weight[::DIGEST_STRIDE], "bias": bias}
+    digest = model.projection_digest(block) or digest_of(sample)
+    del weight, bias, table, sample
+    stored = quantise_tensors(tensors, block_linears(model.config), recipe.weight_format)
+    del tensors
+    write_tensors(
+        _block_path(folder, block), {f"{prefix}{name}": value for name, value in stored.items()}
+    )
+    state["projections"][str(block)] = digest
+    _write_json(folder / STATE_FILE, state)
 
 
 def quantise_tensors(
@@ -194,18 +228,12 @@ def _codes_at(tile: Tensor, scale: Tensor) -> Tensor:
 
 
 def _finish(
-    folder: Path,
-    model: SourceModel,
-    recipe: EdgeRecipe,
-    root: dict[str, Tensor],
-    projections: Mapping[str, str],
+    folder: Path, config: ModelConfig, recipe: EdgeRecipe, state: Mapping[str, Any]
 ) -> None:
-    """Names of the tables, root, config and, last, the manifest."""
-    config = model.config
-    embedding = {k: v for k, v in root.items() if k.startswith("time_embedder.")}
+    """Names of the tables, config and, last, the manifest."""
     parts = {
-        "embedding": digest_of(embedding),
-        "projections": [projections[str(i)] for i in range(config.layers)],
+        "embedding": state["embedding"],
+        "projections": [state["projections"][str(i)] for i in range(config.layers)],
     }
     weights = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     tables = []
@@ -215,10 +243,8 @@ def _finish(
             _table_folder(folder, i).rename(folder / name)
         identity = table_identity(times, weights, channels=config.hidden)
         tables.append({"directory": name, "identity": identity})
-    shapes = {name: list(root[f"{name}.weight"].shape) for name in root_linears(config)
-              if f"{name}.weight" in root}  # fmt: skip
-    stored = quantise_tensors(root, root_linears(config), recipe.weight_format)
-    write_tensors(folder / "root.safetensors", stored)
+    root = root_shapes(config)
+    shapes = {name: list(root[f"{name}.weight"]) for name in root_linears(config)}
     _write_json(folder / "config" / "base_transformer.json", config.as_json())
     transform = None if config.vdn is None else config.vdn.as_json()
     _write_json(folder / "config" / "stage_model_spec.json", {"transform": transform})
