@@ -29,6 +29,7 @@ class Part:
     kind: transformer | tables | text_encoder | video_vae | audio_vae | upscaler.
     files: paths or globs in the repository; folders end in `/*`.
     target: folder below the models folder; strip: what is cut from the front of a file's path.
+    by_size: the repository holds several files; the right one has exactly size_bytes.
     weight_format, quality: which choice this part serves, where it is one of several.
     """
 
@@ -42,6 +43,7 @@ class Part:
     size_bytes: int | None
     revision: str | None = None
     strip: str = ""
+    by_size: bool = False
     weight_format: str | None = None
     quality: tuple[str, ...] = ()
 
@@ -165,10 +167,11 @@ PARTS: tuple[Part, ...] = (
         "Latent upscaler, 3D convolutions, fp16",
         "upscaler",
         "LBH-123-AI/Minimax_h3_latent_Upscaler",
-        ("*3d_conv_v1*.safetensors",),
+        ("*.safetensors",),
         "mit",
         "latent_upscale_models",
         690_592_672,
+        by_size=True,
         quality=("light",),
     ),
 )

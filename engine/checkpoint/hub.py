@@ -194,12 +194,14 @@ def _files_of(
         item
         for item in info.siblings or []
         if any(fnmatch.fnmatch(item.rfilename, pattern) for pattern in part.files)
+        and (not part.by_size or item.size == part.size_bytes)
     ]
     if not found:
         raise CheckpointError(
             "the repository has no such files",
             file=f"{part.repo}@{revision or info.sha}",
-            expected=", ".join(part.files),
+            expected=", ".join(part.files)
+            + (f" of {part.size_bytes} bytes" if part.by_size else ""),
             found=f"{len(info.siblings or [])} other files",
         )
     for item in found:

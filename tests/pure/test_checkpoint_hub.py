@@ -335,6 +335,15 @@ def test_a_server_cannot_write_outside_its_folder(server, tmp_path, monkeypatch)
         plan_pull([PART], tmp_path, endpoint=server.url, token=False)
 
 
+def test_one_of_several_files_is_chosen_by_its_size(server, tmp_path) -> None:
+    size = len(FILES["cache/root.safetensors"])
+    part = replace(PART, files=("*.safetensors",), size_bytes=size, by_size=True)
+    plan = plan_pull([part], tmp_path, endpoint=server.url, token=False)
+    assert [file.path for file in plan.files] == ["cache/root.safetensors"]
+    with pytest.raises(CheckpointError, match=f"of {size + 1} bytes"):
+        plan_pull([replace(part, size_bytes=size + 1)], tmp_path, endpoint=server.url, token=False)
+
+
 def test_a_damaged_record_is_a_memo_only(tmp_path) -> None:
     (tmp_path / hub.RECORD_FILE).write_text("{")
     assert read_record(tmp_path)["files"] == {}
