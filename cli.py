@@ -162,6 +162,10 @@ def generate(
     resume: Annotated[Path | None, typer.Option(help="V.request.json of an earlier run.")] = None,
     stop_after: Annotated[str | None, typer.Option(help="encode, first or sample.")] = None,
     keep_prompt: Annotated[bool, typer.Option(help="Keep the prompt in the report.")] = False,
+    workers: Annotated[
+        bool | None,
+        typer.Option("--workers/--in-process", help="A process a stage; default on a card."),
+    ] = None,
     as_json: Json = False,
 ) -> Answer:
     """Make a video with sound: V.mp4, and V.request.json beside it."""
@@ -169,8 +173,9 @@ def generate(
 
     from .engine.console import console_host, report_text
     from .engine.inputs import parse_loras, read_prompt, resumed_out
+    from .engine.launch import generate as launch
     from .engine.resume import read_request
-    from .engine.run import RunOptions, run_request
+    from .engine.run import RunOptions
 
     text = read_prompt(prompt, prompt_file, required=resume is None)
     notices: list[str] = []
@@ -194,8 +199,8 @@ def generate(
         keep_prompt=keep_prompt, prompt_given=text is not None,
     )  # fmt: skip
     with console_host(quiet=as_json) as host:
-        report = run_request(request, options, host, tuple(notices))
-    return Answer(report.as_json(), report_text(report, options.out))
+        report = launch(request, options, host, tuple(notices), workers=workers)
+    return Answer(report, report_text(report, options.out))
 
 
 @command(app, "demo")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -18,7 +18,6 @@ from typing import Any
 
 from .events import Event
 from .files import RunFiles
-from .report import RunReport
 from .units import format_gib, format_seconds
 
 BAR_AFTER_SECONDS = 2.0
@@ -117,12 +116,12 @@ def console_host(*, quiet: bool = False) -> Iterator[ConsoleHost]:
         host.close()
 
 
-def report_text(report: RunReport, out: Path) -> str:
-    """What a run made, for a terminal."""
-    lines = [f"{kind}: {out.with_name(name)}" for kind, name in report.files.items()]
+def report_text(report: Mapping[str, Any], out: Path) -> str:
+    """What a run made, for a terminal. report: as in V.request.json."""
+    lines = [f"{kind}: {out.with_name(name)}" for kind, name in report["files"].items()]
     lines.append(f"report: {RunFiles(out).report}")
-    if report.latents_sha256:
-        lines.append(f"latents sha256: {report.latents_sha256}")
+    if report["latents_sha256"]:
+        lines.append(f"latents sha256: {report['latents_sha256']}")
     return "\n".join(lines)
 
 

@@ -27,6 +27,7 @@ from lowpeak.engine.errors import (
 from lowpeak.engine.events import Event, QuietHost
 from lowpeak.engine.files import RunFiles, load_latents
 from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.launch import generate
 from lowpeak.engine.media import probe, read_video
 from lowpeak.engine.request import LoraChoice, Request
 from lowpeak.engine.resume import read_request
@@ -438,3 +439,21 @@ def test_ctrl_c_exits_130_and_leaves_no_half_written_file(checkpoint: Path, tmp_
     process.stderr.close()
     assert process.wait(timeout=120) == 130, said
     assert "Cancelled" in said and list(tmp_path.iterdir()) == []
+
+
+def test_workers_give_the_same_latents_and_one_joined_report(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    host = QuietHost()
+    out = tmp_path / "v.mp4"
+    report = generate(
+        SMALL, options(checkpoint, out, stop_after="sample"), host, ("said",), workers=True
+    )
+    assert (
+        report["latents_sha256"]
+        == json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    )
+    phases = [item["phase"] for item in report["phases"]]
+    assert phases == ["encode", "sample_low", "sample_high"]
+    assert json.loads(RunFiles(out).report.read_text()) == report and "said" in report["notices"]
+    assert [event.phase for event in host.events if event.kind == "measured"] == phases
