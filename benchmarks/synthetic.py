@@ -62,8 +62,16 @@ def block_weights(
 
 
 def context(
-    config: ModelConfig, ops, device: str, dtype: torch.dtype, *, frames: int, grid: tuple[int, int], global_rows: int, text_rows: int,
-) -> SweepContext:  # fmt: skip
+    config: ModelConfig,
+    ops,
+    device: str,
+    dtype: torch.dtype,
+    *,
+    frames: int,
+    grid: tuple[int, int],
+    global_rows: int,
+    text_rows: int,
+) -> SweepContext:
     """One pass with plausible rows and angles."""
     rows = global_rows + frames * grid[0] * grid[1]
     generator = torch.Generator(device).manual_seed(1)
