@@ -80,7 +80,7 @@ def _make_context(device: torch.device) -> int:
 def _card_used_bytes(device: torch.device) -> int | None:
     """Memory in use on the whole card, None when the driver does not tell."""
     try:
-        return torch.cuda.device_memory_used(device)
+        return torch.cuda.device_memory_used(device.index or 0)  # an index asks for no context
     except (RuntimeError, pynvml.NVMLError):
         return None
 

@@ -101,6 +101,7 @@ def run_request(
         closing_report(report, files, teach if on_card else None),
         Session(models.device, host, report, phase_forecasts(plan)) as session,
     ):
+        session.limit_device(options.vram_gib)
         for notice in models.notices():
             session.notice(notice)
         if saved.latents is None:

@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 
-from .errors import Cancelled, MeasuredOverrun
+from .errors import Cancelled, MeasuredOverrun, RequestError
 from .events import Event, Host
 from .meter import Meter, resident_bytes
 from .planner.types import Placement
 from .report import PhaseMeasurement, RunReport
+from .units import gib_to_bytes
 
 
 class Session:
@@ -49,6 +50,7 @@ class Session:
         forecast = self._forecasts.get(name)
         self._announce("forecast", name, forecast or {})
         self._phase = name
+        self.release_device_cache()  # what an earlier phase freed is not this one's peak
         measured: PhaseMeasurement | None = None
         try:
             with self._meter.phase(name) as measured:
@@ -87,6 +89,22 @@ class Session:
         if message not in self.report.notices:
             self.report.notices.append(message)
             self.host.emit(Event("notice", self._phase, message))
+
+    def limit_device(self, vram_gib: float | None) -> None:
+        """Cap the allocator so that context and allocations stay within `vram_gib` GiB.
+
+        Lifted when the session closes. Raises RequestError when the context alone takes more.
+        """
+        if vram_gib is None or self.device.type != "cuda":
+            return
+        total = torch.cuda.mem_get_info(self.device)[1]
+        allowed = gib_to_bytes(vram_gib) - self._meter.context_bytes
+        if allowed <= 0:
+            raise RequestError(
+                f"{vram_gib:g} GiB is less than the CUDA context takes", field="vram_gib"
+            )
+        torch.cuda.set_per_process_memory_fraction(min(1.0, allowed / total), self.device)
+        self.resources.callback(torch.cuda.set_per_process_memory_fraction, 1.0, self.device)
 
     def check_cancelled(self, where: str) -> None:
         """Raise Cancelled when the host asked to stop."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lowpeak.engine.errors import Cancelled, MeasuredOverrun
+from lowpeak.engine.errors import Cancelled, MeasuredOverrun, RequestError
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.report import RunReport
 from lowpeak.engine.session import Session
@@ -83,3 +83,34 @@ def test_a_notice_is_said_once() -> None:
         session.notice("snapped")
     assert session.report.notices == ["snapped"]
     assert [event.message for event in host.events] == ["snapped"]
+
+
+class FakeCuda:
+    """Answers for the calls a session makes on a card; remembers the fraction."""
+
+    def __init__(self, total_bytes: int) -> None:
+        self.total_bytes, self.fractions = total_bytes, []
+
+    def mem_get_info(self, device: torch.device) -> tuple[int, int]:
+        return self.total_bytes, self.total_bytes
+
+    def set_per_process_memory_fraction(self, fraction: float, device: torch.device) -> None:
+        self.fractions.append(fraction)
+
+
+def test_a_device_cap_counts_the_context_and_is_lifted_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cuda = FakeCuda(16 << 30)
+    for name in ("mem_get_info", "set_per_process_memory_fraction"):
+        monkeypatch.setattr(torch.cuda, name, getattr(cuda, name))
+    with open_session(QuietHost(), {}) as session:
+        session.limit_device(4.0)
+        assert cuda.fractions == [], "a CPU has no allocator to cap"
+        session.device = torch.device("cuda")
+        session._meter.context_bytes = 1 << 30
+        session.limit_device(5.0)
+        assert cuda.fractions == [0.25]
+        with pytest.raises(RequestError, match="context"):
+            session.limit_device(0.5)
+    assert cuda.fractions == [0.25, 1.0]
