@@ -60,11 +60,11 @@ def extension(engine: Any = None) -> Any:
     from .schema import node_class
 
     if engine is None:
-        from .folders import scratch_folder
+        from .folders import scratch_folder, start_worker
         from .host import comfy_device
         from .worker_engine import WorkerEngine
 
-        engine = WorkerEngine(comfy_device, scratch=scratch_folder)
+        engine = WorkerEngine(comfy_device, start=start_worker, scratch=scratch_folder)
     pack = make_pack(engine)
 
     class LowpeakExtension(ComfyExtension):

@@ -5,13 +5,17 @@ Names that come from a graph are looked up in listings and never joined to a pat
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ..engine.errors import RequestError
+from ..engine.model_files import FOLDERS_VARIABLE
+from ..engine.worker.supervisor import Worker
 from .saving import FIRST_PASS
 from .tables import FROM_INPUT, NEWEST
 
 FOLDER = "lowpeak"
+PART_FOLDERS = (FOLDER, "text_encoders", "vae", "latent_upscale_models")
 LATENTS_SUFFIX = ".latents.safetensors"
 
 
@@ -22,6 +26,19 @@ def scratch_folder() -> Path:
     folder = Path(folder_paths.get_temp_directory()) / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def part_folders() -> list[Path]:
+    """Where ComfyUI keeps what a checkpoint folder may lack: encoders, autoencoders, upscalers."""
+    import folder_paths
+
+    known = folder_paths.folder_names_and_paths
+    return [Path(path) for name in PART_FOLDERS if name in known for path in known[name][0]]
+
+
+def start_worker() -> Worker:
+    """A worker process that looks for parts in ComfyUI's folders."""
+    return Worker(environment={FOLDERS_VARIABLE: os.pathsep.join(map(str, part_folders()))})
 
 
 class ComfyFolders:

@@ -111,7 +111,7 @@ class LocalEngine:
         models = self._models(model.checkpoint)
         with self._session(model, models, request, host, must_fit=False) as session:
             fitted = _fitted(request.geometry, pictures, session.notice)
-            with models.text_encoder() as encoder:
+            with models.text_encoder(session.placement("encode")) as encoder:
                 made = encode_prompt(session, request, encoder, fitted, models.encode_picture)
         last = request.geometry.frames - 1
         keyframes = tuple(
