@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..kernels.registry import choose_ops
 from .checkpoint.index import Checkpoint, open_checkpoint
 from .denoiser import Denoisers
 from .errors import CheckpointError
@@ -82,9 +83,13 @@ class ModelSet:
         open_audio_vae(find_part(self.folder, AUDIO_VAE))
 
     def kernels(self) -> dict[str, Any]:
-        """Which implementation runs each stage, and why."""
-        reason = "the whole-sequence reference runs every stage in this version"
-        return {"transformer": {"implementation": "reference", "reason": reason}}
+        """Which implementation of the transformer's operations runs here, and why not another."""
+        found = choose_ops(
+            self.device,
+            head_dim=self.checkpoint.config.head_dim,
+            kind=self.checkpoint.weight_format,
+        )
+        return {"transformer": {"implementation": found.name, "against": dict(found.against)}}
 
     @contextmanager
     def text_encoder(self, placement: Placement | None = None) -> Iterator[TextEncoder]:
