@@ -70,19 +70,26 @@ class TextEncoder(Protocol):
 
 
 def open_text_encoder(
-    path: Path, device: str = "cpu", placement: Placement | None = None
+    path: Path,
+    device: str = "cpu",
+    placement: Placement | None = None,
+    *,
+    cache: Path | None = None,
 ) -> TextEncoder:
     """The encoder at `path`, a folder or one file, chosen by what its config says, never by name.
 
-    placement: where its layers wait; None reads each from disk. Raises CheckpointError when there
-    is none, or when it is of a kind that is unknown here.
+    placement: where its layers wait; None reads each from disk. cache: folder that remembers what
+    prompts became; None remembers nothing. Raises CheckpointError when there is no encoder, or
+    when it is of a kind that is unknown here.
     """
+    from .cache import CachedEncoder, PromptCache
     from .qwen import open_qwen_encoder
     from .toy import TOY_FORMAT, ToyTextEncoder
 
     if (path / CONFIG_FILE).is_file() and read_config(path).get("format") == TOY_FORMAT:
         return ToyTextEncoder.open(path)
-    return open_qwen_encoder(path, device, placement)
+    found = open_qwen_encoder(path, device, placement)
+    return found if cache is None else CachedEncoder(found, PromptCache(cache))
 
 
 def read_config(folder: Path) -> dict[str, object]:

@@ -71,7 +71,8 @@ class QwenTextEncoder:
     def identity(self) -> str:
         """Changes when the weights, the tokenizer or the arithmetic do."""
         status = self._tokenizer_file.stat()
-        return f"{self.file.identity} {status.st_size} {status.st_mtime_ns} {self.dtype}"
+        arithmetic = f"{self.device.type} {self.dtype}"
+        return f"{self.file.identity} {status.st_size} {status.st_mtime_ns} {arithmetic}"
 
     def encode(self, prompt: str, *, images: Sequence[Tensor] = ()) -> TextConditioning:
         """See TextEncoder.encode."""
