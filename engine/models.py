@@ -25,6 +25,7 @@ from .checkpoint.index import Checkpoint, open_checkpoint
 from .denoiser import Denoisers
 from .errors import CheckpointError
 from .facts import facts_of, text_sizes
+from .learning import home
 from .lora.adapted import with_loras
 from .lora.loading import load_loras
 from .lora.loraset import LoraSet
@@ -47,6 +48,7 @@ from .vae.streamed import StreamedBlocks
 from .vae.tiles import split_axis
 
 STRIDE_PX = 16
+PROMPTS_FOLDER = "prompts"  # of what outlives a run
 KEYFRAME_SEED = 42  # facts: model sheet g
 
 
@@ -95,7 +97,9 @@ class ModelSet:
     def text_encoder(self, placement: Placement | None = None) -> Iterator[TextEncoder]:
         """The text encoder, for the body. placement: where its layers wait; None: on disk."""
         path = find_part(self.folder, TEXT)
-        encoder = open_text_encoder(path, self.device.type, placement)
+        encoder = open_text_encoder(
+            path, self.device.type, placement, cache=home() / PROMPTS_FOLDER
+        )
         wanted, found = self.checkpoint.config.text_dim, encoder.text_dim
         try:
             if wanted != found:
