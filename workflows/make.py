@@ -29,30 +29,34 @@ VIDEO_VAE, AUDIO_VAE = (
     "minimax_h3_video_vae_fp16.safetensors",
     "minimax_h3_audio_vae_fp32.safetensors",
 )
+VAES = [(VIDEO_VAE, f"{COMFY}/vae/{VIDEO_VAE}", "vae"),
+        (AUDIO_VAE, f"{COMFY}/vae/{AUDIO_VAE}", "vae")]  # fmt: skip
+ENCODER = (TEXT_ENCODER, f"{COMFY}/text_encoders/{TEXT_ENCODER}", "text_encoders")
+ROOT = f"{CHECKPOINT}/rowwise/cache/root.safetensors"
 MODELS = {
     "LowpeakLoadModel": [
-        (f"{CHECKPOINT}/rowwise/cache/root.safetensors", f"{EDGE}/rowwise/cache/root.safetensors",
-         "lowpeak"),
-        (f"{CHECKPOINT}/text_encoder/{TEXT_ENCODER}", f"{COMFY}/text_encoders/{TEXT_ENCODER}",
-         "lowpeak"),
-        (f"{CHECKPOINT}/vae/{VIDEO_VAE}", f"{COMFY}/vae/{VIDEO_VAE}", "lowpeak"),
-        (f"{CHECKPOINT}/audio_vae/{AUDIO_VAE}", f"{COMFY}/vae/{AUDIO_VAE}", "lowpeak"),
+        (ROOT, f"{EDGE}/rowwise/cache/root.safetensors", "lowpeak"),
+        ENCODER,
+        *VAES,
     ],
-    "VAELoader": [(VIDEO_VAE, f"{COMFY}/vae/{VIDEO_VAE}", "vae"),
-                  (AUDIO_VAE, f"{COMFY}/vae/{AUDIO_VAE}", "vae")],
-    "CLIPLoader": [(TEXT_ENCODER, f"{COMFY}/text_encoders/{TEXT_ENCODER}", "text_encoders")],
-}  # fmt: skip
+    "CLIPLoader": [ENCODER],
+    "VAELoader": VAES,
+}
 FILES_NOTE = f"""## Where files go
 
-`models/lowpeak/{CHECKPOINT}/` holds the checkpoint: the transformer's blocks, `text_encoder/`,
-`vae/`, `audio_vae/` and `upscaler.safetensors`. From the pack's folder
+    lowpeak models pull ComfyUI/models
 
-    lowpeak models pull
+fetches what is missing after showing the licence; `lowpeak models verify` says what is damaged.
+Press R in ComfyUI afterwards. By hand:
 
-fetches them after showing the licence, and `lowpeak models verify` says what is missing or damaged.
-Press R in ComfyUI afterwards.
+- transformer (a folder): `models/lowpeak/{CHECKPOINT}/`
+- text encoder: `models/text_encoders/`
+- video and audio VAE: `models/vae/`
+- latent upscaler (light only): `models/latent_upscale_models/`
+- LoRAs: `models/loras/`
 
-LoRAs go to `models/loras/`. Folders of `extra_model_paths.yaml` count too (key `lowpeak`).
+A file counts by what is in it, not by its name. The last four may also lie in the checkpoint's own
+folder, and folders of `extra_model_paths.yaml` count too.
 
 The weights are under the MiniMax H3 Community License; read it before you use them.
 """

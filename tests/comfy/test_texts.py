@@ -51,7 +51,7 @@ def test_pages_and_english_texts_are_what_the_script_writes() -> None:
 
 def test_prose_names_only_what_there_is() -> None:
     known = {item.id for table in tables.ALL for item in (*table.inputs, *table.outputs)}
-    known |= set(tables.QUALITIES) | {"text_encoder", "extra_model_paths"}
+    known |= set(tables.QUALITIES) | {"extra_model_paths", "latent_upscale_models"}
     for path in (REPOSITORY / "web/docs").rglob("*.md"):
         for word in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", path.read_text(encoding="utf-8")):
             assert word in known, f"{path.name} speaks of {word}"
