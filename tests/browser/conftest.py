@@ -38,6 +38,8 @@ def _chromium() -> str | None:
 
 
 def _frontend() -> Path | None:
+    if os.environ.get("COMFYUI_FRONTEND"):  # the static folder of another version
+        return Path(os.environ["COMFYUI_FRONTEND"])
     spec = importlib.util.find_spec("comfyui_frontend_package")
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "static"
 
@@ -107,13 +109,37 @@ def open_tab(page: Any) -> Any:
 
 
 def load_graph(page: Any, name: str) -> None:
-    """Put one of our example graphs on the canvas."""
+    """Put one of our example graphs on the canvas, alone."""
     text = (HERE.parents[1] / f"workflows/{name}.json").read_text("utf-8")
     page.evaluate("graph => window.app.loadGraphData(graph)", json.loads(text))
 
 
+def set_widgets(page: Any, node_type: str, values: dict[str, Any]) -> None:
+    """Change widgets of the first node of a type, as typing into them does."""
+    page.evaluate(
+        """([type, values]) => {
+            const node = window.app.graph.nodes.find(node => node.type === type);
+            for (const [name, value] of Object.entries(values)) {
+                const widget = node.widgets.find(widget => widget.name === name);
+                widget.value = value;
+                widget.callback?.(value);
+            }
+        }""",
+        [node_type, values],
+    )
+
+
+def widget(page: Any, node_type: str, name: str) -> Any:
+    """Value of a widget of the first node of a type."""
+    return page.evaluate(
+        """([type, name]) => window.app.graph.nodes.find(node => node.type === type)
+            .widgets.find(widget => widget.name === name).value""",
+        [node_type, name],
+    )
+
+
 def picture(page: Any, name: str) -> None:
-    """Keep a screenshot to look at."""
+    """Keep screenshots to look at: the window, and the panel with all it holds."""
     ARTIFACTS.mkdir(exist_ok=True)
     page.screenshot(path=str(ARTIFACTS / f"{name}.png"))
 

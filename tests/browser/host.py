@@ -1,4 +1,4 @@
-"""A small ComfyUI for the browser: the real frontend, our real routes, recorded answers of the rest.
+"""A small ComfyUI for the browser: real frontend, our real routes, recorded rest.
 
 The four /lowpeak routes are the pack's own, over a planner that sees a fixed machine, so the panel
 is tested against the JSON it will get. A queued prompt is "run" by replaying engine events.
@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from aiohttp import WSMsgType, web
+
 from lowpeak.engine.events import Event
 from lowpeak.engine.forecast import forecast
 from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
@@ -28,6 +29,7 @@ from lowpeak.nodes.tables import ALL, In, NodeTable
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHECKPOINT = "vdn-minimax-h3-edge"
+EVENT_SECONDS = 0.02
 KINDS = {"int": "INT", "float": "FLOAT", "string": "STRING", "bool": "BOOLEAN", "combo": "COMBO"}
 ANSWERS: dict[str, Any] = {
     "/extensions": ["/extensions/lowpeak/lowpeak.js"],
@@ -42,7 +44,7 @@ ANSWERS: dict[str, Any] = {
     },
     "/queue": {"queue_running": [], "queue_pending": []},
     "/history": {},
-    "/jobs": {"jobs": [], "pagination": {"offset": 0, "limit": None, "total": 0,
+    "/jobs": {"jobs": [], "pagination": {"offset": 0, "limit": 200, "total": 0,
                                          "has_more": False}},
     "/embeddings": [], "/models": [], "/experiment/models": [], "/userdata": [], "/i18n": {},
     "/workflow_templates": {}, "/node_replacements": {}, "/global_subgraphs": {},
@@ -84,16 +86,16 @@ class FixedEngine:
 
 @dataclass
 class Replay:
-    """What a queued prompt does: (seconds to wait, event or None); then how it ends."""
+    """What a queued prompt does, event by event (None: wait until `go` is set); how it ends."""
 
-    events: list[tuple[float, Event]]
+    events: list[Event | None]
     report: dict[str, Any]
     status: str = "done"
     error: dict[str, Any] | None = None
 
 
 class BrowserHost:
-    """The server, in a thread of its own. `url` once started; `unknown` counts unserved paths."""
+    """The server, in a thread of its own. `url` is known once it is entered."""
 
     def __init__(self, frontend: Path) -> None:
         self.engine = FixedEngine()
@@ -101,6 +103,7 @@ class BrowserHost:
         self.replay: Callable[[dict[str, Any]], Replay] | None = None
         self.prompts: list[dict[str, Any]] = []
         self.forecasts = 0
+        self.go = threading.Event()
         self.url = ""
         self._frontend = frontend
         self._sockets: set[web.WebSocketResponse] = set()
@@ -202,8 +205,11 @@ class BrowserHost:
         base = {"prompt_id": run_id}
         await self._send("execution_start", base)
         await self._send("executing", {**base, "node": node, "display_node": node})
-        for wait_seconds, event in replay.events:
-            await asyncio.sleep(wait_seconds)
+        for event in replay.events:
+            if event is None:
+                await asyncio.to_thread(self.go.wait, 120)
+                continue
+            await asyncio.sleep(EVENT_SECONDS)
             sequence = self.runs.take(run_id, event)
             message = {**event.as_json(), "run_id": run_id, "node_id": node, "sequence": sequence}
             await self._send("lowpeak.run", message)
@@ -246,7 +252,8 @@ def _described(table: NodeTable) -> dict[str, Any]:
         "output_is_list": [False for _ in table.outputs],
         "output_name": [out.id for out in table.outputs],
         "name": table.id, "display_name": table.display_name, "description": table.description,
-        "category": "Lowpeak", "output_node": table.is_output, "python_module": "custom_nodes.lowpeak",
+        "category": "Lowpeak", "output_node": table.is_output,
+        "python_module": "custom_nodes.lowpeak",
     }  # fmt: skip
 
 

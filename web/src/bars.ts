@@ -10,7 +10,8 @@ export interface Bar {
   /** Where free memory ends; null when unknown. */
   capacity: number | null;
   measured: number | null;
-  over: boolean;
+  /** Where the part begins that is not there; null when all is. */
+  excessFrom: number | null;
   label: string;
 }
 
@@ -89,6 +90,7 @@ function bar(item: Source, name: string, axis: Axis, all: Source[], plan: PlanDo
   const peaks = all.flatMap((one) => [one.forecast[key] ?? 0, one.measured?.[key] ?? 0]);
   const margin = marginBytes(plan, axis);
   const widest = Math.max(free ?? 0, ...peaks) * (free == null ? 1.15 : 1.02) || 1;
+  const usable = free == null ? null : free - (plan.fits === false ? margin : 0);
   const share = (bytes: number) => (100 * bytes) / widest;
   return [
     {
@@ -97,7 +99,7 @@ function bar(item: Source, name: string, axis: Axis, all: Source[], plan: PlanDo
       margin: peak == null ? 0 : Math.min(share(margin), 100 - share(peak)),
       capacity: free == null ? null : share(free),
       measured: measured == null ? null : share(measured),
-      over: free != null && Math.max(peak ?? 0, measured ?? 0) > free - (plan.fits === false ? margin : 0),
+      excessFrom: usable != null && (peak ?? 0) > usable ? share(usable) : null,
       label: barLabel(name, axis, item.forecast, item.measured),
     },
   ];

@@ -97,7 +97,7 @@ export class Panel {
 
   private async askWhatIf(): Promise<void> {
     const { prompt, whatIf } = this.state;
-    if (!prompt) return this.dispatch({ type: "what-if", change: { plan: null, busy: false } });
+    if (!prompt) return this.dispatch({ type: "what-if", change: { busy: false } });
     const number = ++this.askedWhatIf;
     const on = { vram_gib: whatIf.vramGib, ram_gib: whatIf.ramGib, card: whatIf.card || undefined };
     const change = await this.host.forecast(slim(prompt), on).then(

@@ -77,7 +77,7 @@ export interface Verdict {
 export function verdict(plan: PlanDocument): Verdict {
   if (plan.fits === false) return refusal(plan);
   const range = plan.seconds_range;
-  const spread = range ? ` (${duration(range[0])} to ${duration(range[1])})` : "";
+  const spread = range && `Between ${duration(range[0])} and ${duration(range[1])}`;
   const limit = longest(plan)?.limited_by;
   const used = (["vram", "ram"] as Axis[])
     .map((axis) => {
@@ -89,10 +89,11 @@ export function verdict(plan: PlanDocument): Verdict {
     .filter(Boolean)
     .join(", ");
   const asked = [sizeText(plan.request), passesText(plan.request)].filter(Boolean).join(" · ");
-  const parts = [asked, used && `Peak ${used}`, limit && `limited by ${LIMITS[limit] ?? limit}`];
+  const limited = limit && `Limited by ${LIMITS[limit] ?? limit}`;
+  const parts = [asked, spread, limited, used && `Peak ${used}`];
   return {
     tone: "ok",
-    head: `Fits. About ${duration(plan.total_seconds)}${spread}`,
+    head: `Fits. About ${duration(plan.total_seconds)}`,
     detail: parts.filter(Boolean).join(". ") + ".",
   };
 }
@@ -150,6 +151,28 @@ export function reasonText(reason: string): string {
     phaseName(name),
   );
   return text.replace(/(\d)x(\d)/g, "$1 × $2");
+}
+
+export interface ReasonGroup {
+  head: string;
+  lines: string[];
+}
+
+/** Reasons under the pass they speak of; the first group, without head, holds the rest. */
+export function reasonGroups(plan: PlanDocument): ReasonGroup[] {
+  const groups: ReasonGroup[] = [{ head: "", lines: [...(plan.what_if ?? [])] }];
+  for (const reason of plan.reasons ?? []) {
+    const found = /^((?:encode|sample_low|upscale|sample_high|decode)\b[^:]*): (.*)$/.exec(reason);
+    const head = found ? reasonText(found[1]!) : "";
+    let group = groups.find((item) => item.head === head);
+    if (!group) groups.push((group = { head, lines: [] }));
+    group.lines.push(sentence(reasonText(found ? found[2]! : reason)));
+  }
+  return groups.filter((item) => item.lines.length);
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 export function percent(measured: number | null | undefined, forecast: number | null | undefined) {

@@ -9,16 +9,16 @@ export function drawRows(rows: BarRow[]): HTMLElement {
 }
 
 function drawRow(row: BarRow): HTMLElement {
-  const took =
-    row.measuredSeconds == null
-      ? clock(row.seconds)
-      : `${clock(row.measuredSeconds)} of ${clock(row.seconds)}`;
+  const took = row.measuredSeconds;
+  const planned = row.seconds == null ? "" : clock(row.seconds);
   return h(
     "div.lp-row",
     { role: "listitem", "data-phase": row.phase },
     h("span.lp-name", {}, row.name),
     h("div.lp-bars", {}, ...row.bars.map(drawBar)),
-    h("span.lp-time", { title: row.measuredSeconds == null ? "forecast" : "took, of forecast" }, took),
+    took == null
+      ? h("span.lp-time", { title: "forecast" }, planned)
+      : h("span.lp-time", { title: "took, and forecast" }, h("b", {}, clock(took)), ` of ${planned}`),
   );
 }
 
@@ -28,12 +28,13 @@ function drawBar(bar: Bar): HTMLElement {
   return h(
     "div",
     {
-      class: `lp-bar lp-${bar.axis}${bar.over ? " lp-over" : ""}`,
+      class: `lp-bar lp-${bar.axis}`,
       role: "img",
       "aria-label": bar.label,
       title: bar.label,
     },
-    part("lp-used", 0, bar.used),
+    part("lp-used", 0, bar.excessFrom ?? bar.used),
+    bar.excessFrom != null && part("lp-excess", bar.excessFrom, bar.used - bar.excessFrom),
     bar.margin > 0 && part("lp-margin", bar.used, bar.margin),
     bar.capacity != null && part("lp-cap", bar.capacity),
     bar.measured != null && part("lp-measured", bar.measured),

@@ -4,7 +4,7 @@ import { planRows } from "../bars";
 import type { Panel } from "../panel";
 import type { PanelState } from "../state";
 import type { PlanDocument } from "../types";
-import { reasonText, sizeText, verdict } from "../words";
+import { reasonGroups, sizeText, verdict } from "../words";
 import { drawLegend, drawRows } from "./bars";
 import { drawBlocks } from "./blocks";
 import { fill, h } from "./dom";
@@ -69,11 +69,15 @@ export function blocks(place: HTMLElement, state: PanelState): boolean {
 
 export function why(place: HTMLElement, state: PanelState): boolean {
   const plan = state.plan;
-  const lines = plan ? [...(plan.what_if ?? []), ...(plan.reasons ?? [])] : [];
-  if (plan?.changes_arithmetic)
-    lines.unshift("This placement sums in another order: latents differ in their last bits.");
-  fill(place, h("ul", {}, ...lines.map((line) => h("li", {}, reasonText(line)))));
-  return lines.length > 0;
+  const groups = plan ? reasonGroups(plan) : [];
+  const list = (lines: string[]) => h("ul", {}, ...lines.map((line) => h("li", {}, line)));
+  fill(
+    place,
+    plan?.changes_arithmetic &&
+      h("p", {}, "This placement sums in another order: latents differ in their last bits."),
+    ...groups.flatMap(({ head, lines }) => [head && h("h4", {}, head), list(lines)]),
+  );
+  return groups.length > 0;
 }
 
 /** One forecast in two lines, for another machine. */

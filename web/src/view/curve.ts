@@ -10,7 +10,8 @@ const HEIGHT_PX = 130;
 export class Curve {
   private plot: uPlot | undefined;
   private points: CurvePoint[] = [];
-  private limitGib: number | null = null;
+  /** Ends of memory that are near enough to matter: [GiB, colour]. */
+  private limits: [number, string][] = [];
   private readonly resize: ResizeObserver;
 
   constructor(private readonly place: HTMLElement) {
@@ -23,8 +24,13 @@ export class Curve {
 
   show(run: Run): void {
     this.points = run.curve;
-    const free = freeBytes(run.plan.snapshot, "vram");
-    this.limitGib = free == null ? null : free / GIB;
+    this.limits = [];
+    for (const axis of ["vram", "ram"] as const) {
+      const free = freeBytes(run.plan.snapshot, axis);
+      const most = Math.max(0, ...this.points.map((point) => point[axis === "vram" ? 2 : 3] ?? 0));
+      if (free != null && (axis === "vram" || most > 0.6 * free))
+        this.limits.push([free / GIB, `--lp-${axis}`]);
+    }
     const gib = (bytes: number | null) => (bytes == null ? null : bytes / GIB);
     const data: uPlot.AlignedData = [
       this.points.map((point) => point[0]),
@@ -59,11 +65,11 @@ export class Curve {
       cursor: { show: false },
       scales: {
         x: { time: false },
-        y: { range: (_, __, max) => [0, Math.max(max, this.limitGib ?? 0, 0.1) * 1.08] },
+        y: { range: (_, __, max) => [0, Math.max(max, 0.1, ...this.limits.map(([gib]) => gib)) * 1.08] },
       },
       axes: [
         { ...axis, size: 24, values: (_, ticks) => ticks.map((tick) => clock(tick)) },
-        { ...axis, size: 44, values: (_, ticks) => ticks.map((tick) => `${tick} GiB`) },
+        { ...axis, size: 54, values: (_, ticks) => ticks.map((tick) => `${tick} GiB`) },
       ],
       series: [
         {},
@@ -77,6 +83,8 @@ export class Curve {
   private bands(plot: uPlot): void {
     const { ctx, bbox } = plot;
     ctx.save();
+    ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
     ctx.font = `${10 * devicePixelRatio}px sans-serif`;
     this.phases().forEach(([phase, from, to], at) => {
       const left = plot.valToPos(from, "x", true);
@@ -90,9 +98,9 @@ export class Curve {
       if (ctx.measureText(name).width < width - 6)
         ctx.fillText(name, left + 3 * devicePixelRatio, bbox.top + bbox.height - 4 * devicePixelRatio);
     });
-    if (this.limitGib != null) {
-      const y = plot.valToPos(this.limitGib, "y", true);
-      ctx.strokeStyle = this.colour("--lp-bad");
+    for (const [gib, colour] of this.limits) {
+      const y = plot.valToPos(gib, "y", true);
+      ctx.strokeStyle = this.colour(colour);
       ctx.setLineDash([4, 4]);
       ctx.beginPath();
       ctx.moveTo(bbox.left, y);

@@ -26,6 +26,7 @@ export class View {
     const machine = h("span.lp-dim");
     const notices = h("div");
     const [beforeBox, beforeBody] = plain("div", { role: "status", "aria-live": "polite" });
+    const canvasTitle = h("h3.lp-title", {}, "Graph on the canvas");
     const [barsBox, barsBody] = section("Peaks by phase");
     const [blocksBox, blocksBody] = section("Where the blocks wait");
     const [whyBox, whyBody] = section("Why", true);
@@ -38,12 +39,14 @@ export class View {
       { of: (s) => [s.serverError, s.notices], draw: (s) => drawNotices(notices, s) },
       { of: (s) => [s.active], draw: (s) => this.during.draw(s.active) },
       {
-        of: (s) => [s.plan, s.planBusy, s.planError],
+        of: (s) => [s.plan, s.planBusy, s.planError, s.active != null],
         draw: (s) => {
           beforeBody.classList.toggle("lp-busy", s.planBusy);
           before(beforeBody, barsBody, s, panel);
-          barsBox.hidden = !barsBody.childElementCount;
-          blocksBox.hidden = !blocks(blocksBody, s);
+          // While something runs its own bars and blocks stand above.
+          barsBox.hidden = !barsBody.childElementCount || s.active != null;
+          blocksBox.hidden = !blocks(blocksBody, s) || s.active != null;
+          canvasTitle.hidden = s.active == null;
           whyBox.hidden = !why(whyBody, s);
         },
       },
@@ -54,7 +57,7 @@ export class View {
     this.root.append(
       h("style", {}, uplotStyle + ownStyle),
       h("div.lp-head", {}, h("h2", {}, "Lowpeak"), machine),
-      notices, this.during.box, beforeBox, barsBox, blocksBox, whyBox, whatIf.box, after.box, pastBox,
+      notices, this.during.box, canvasTitle, beforeBox, barsBox, blocksBox, whyBox, whatIf.box, after.box, pastBox,
     );
     place.replaceChildren(this.root);
     this.theme = new MutationObserver(() => this.followTheme());

@@ -45,12 +45,12 @@ export class WhatIfView {
 interface Slider { parts: HTMLElement[]; set(value: number): void }
 
 function slider(name: string, values: number[], onValue: (value: number) => void): Slider {
-  const shown = h("output");
+  const shown = h("output", { "aria-hidden": "true" });
   const input = h("input", { type: "range", min: 0, max: values.length - 1, step: 1,
     "aria-label": `${name} of the other machine` });
   const say = (value: number) => {
     shown.textContent = `${value} GiB`;
-    input.setAttribute("aria-valuetext", `${value} GiB`);
+    input.setAttribute("aria-valuetext", `${value} GiB`); // its own value is a place in a list
   };
   input.addEventListener("input", () => {
     const value = values[Number(input.value)]!;
