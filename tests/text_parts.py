@@ -108,6 +108,18 @@ def tiny_tokenizer() -> Tokenizer:
     return tokenizer
 
 
+def write_pair(folder: Path) -> Path:
+    """vocab.json and merges.txt, the form in which ComfyUI has its tokenizer. Gives vocab.json."""
+    merges = [("f", "o"), ("fo", "x"), ("Ġ", "fox"), ("Ã", "©"), ("Ġ", "Ġ"), ("e", "Ì"), ("'", "s")]
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet()) + [a + b for a, b in merges]
+    folder.mkdir(parents=True, exist_ok=True)
+    vocab = {letter: index for index, letter in enumerate(letters)}
+    (folder / "vocab.json").write_text(json.dumps(vocab), encoding="utf-8")
+    lines = ["#version: 0.2", *(f"{a} {b}" for a, b in merges)]
+    (folder / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder / "vocab.json"
+
+
 def write_folder(
     folder: Path, tensors: dict[str, Tensor], *, shards: int = 2, config: QwenConfig = CONFIG
 ) -> Path:

@@ -24,8 +24,9 @@ from .files import QwenFile, open_qwen_file
 from .qwen_config import LAYERS_USED
 from .qwen_language import Linear, attention_half, feed_forward_half, rotary_tables
 from .qwen_source import SpanSource
+from .qwen_tokenizer import find_tokenizer
 from .qwen_weights import Form, apply_linear
-from .tokens import PromptTokens, find_tokenizer
+from .tokens import PromptTokens
 from .vision import Part, PictureRows, cut_patches, see
 
 STAGING_BUFFERS = 2

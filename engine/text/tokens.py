@@ -16,9 +16,8 @@ from tokenizers import AddedToken, Tokenizer
 
 from ..errors import CheckpointError, RequestError
 from .encoder import MAX_TEXT_ROWS, TAG_TEXT, TAG_VISION
+from .qwen_tokenizer import load_tokenizer
 
-TOKENIZER_FILE = "tokenizer.json"
-PLACES = (".", "tokenizer", "../tokenizer", "processor", "../processor")
 VISION_START, VISION_PAD, VISION_END = "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"
 PAD = "<|endoftext|>"
 # The conditioning was trained with these behind the published vocabulary.
@@ -55,7 +54,7 @@ class TokenRows:
 
 
 class PromptTokens:
-    """A tokenizer.json and the ids that pictures need."""
+    """A tokenizer and the ids that pictures need."""
 
     def __init__(self, tokenizer: Tokenizer, *, vocab: int, file: Path) -> None:
         """vocab: rows of the embedding table. Raises CheckpointError when a token is missing."""
@@ -71,18 +70,8 @@ class PromptTokens:
 
     @classmethod
     def open(cls, file: Path, *, vocab: int) -> PromptTokens:
-        """Read a tokenizer.json. Raises CheckpointError when it is missing or damaged."""
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as failed:
-            raise CheckpointError(f"cannot read the tokenizer: {failed}", file=file) from failed
-        try:
-            tokenizer = Tokenizer.from_str(text)
-        except Exception as damage:
-            if type(damage) is not Exception:  # the library has no type of its own for damage
-                raise
-            raise CheckpointError(f"damaged tokenizer: {damage}", file=file) from damage
-        return cls(tokenizer, vocab=vocab, file=file)
+        """Read what `find_tokenizer` gave. Raises CheckpointError when it is missing or damaged."""
+        return cls(load_tokenizer(file), vocab=vocab, file=file)
 
     def rows(self, prompt: str, pictures: Sequence[int] = ()) -> TokenRows:
         """pictures: rows that each picture needs. Raises RequestError beyond MAX_TEXT_ROWS."""
@@ -135,17 +124,3 @@ class PromptTokens:
 def whole_characters(text: str) -> str:
     """`text` with half characters (lone surrogates) replaced, since no encoding can carry them."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def find_tokenizer(path: Path) -> Path:
-    """The tokenizer.json of an encoder's folder or file. Raises CheckpointError without one."""
-    folder = path if path.is_dir() else path.parent
-    for place in PLACES:
-        file = folder / place / TOKENIZER_FILE
-        if file.is_file():
-            return file
-    raise CheckpointError(
-        "the tokenizer is missing",
-        file=folder / TOKENIZER_FILE,
-        remedy=f"Put the model's {TOKENIZER_FILE} beside it.",
-    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from text_parts import CONFIG, LAYERS, random_model, settings, write_folder
+from text_parts import CONFIG, LAYERS, random_model, settings, write_folder, write_pair
 from torch import Tensor
 
 from lowpeak.engine.planner.types import Placement
@@ -114,6 +114,19 @@ def test_parity_of_patches_with_transformers_image_processor() -> None:
     error = relative(found.pixels, expected["pixel_values"])
     print(f"PARITY | picture patches | transformers image processor | {error:.1e}")
     assert error <= TOLERANCE
+
+
+def test_parity_of_tokens_from_vocabulary_and_merges(tmp_path: Path) -> None:
+    from transformers.models.qwen2.tokenization_qwen2 import Qwen2Tokenizer
+
+    file = write_pair(tmp_path)
+    published = Qwen2Tokenizer(vocab=str(file), merges=str(tmp_path / "merges.txt"))
+    ours = PromptTokens.open(file, vocab=1000)
+    prompt = "a fox's fox  fox\n\n caf\u00e9 cafe\u0301 123 \u65e5\u672c; It'S  "
+    expected = published(prompt, add_special_tokens=False)["input_ids"]
+    assert ours.rows(prompt).ids == tuple(expected)
+    print("PARITY | tokens from vocab.json and merges.txt | transformers Qwen2 | 0.0e+00")
+    assert len(expected) < len(prompt.encode()), "no merge was used"
 
 
 def test_long_prompts_in_chunks_are_the_same_encoding(

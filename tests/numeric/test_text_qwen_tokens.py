@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from text_parts import SPECIALS, VOCAB, tiny_tokenizer
+from text_parts import SPECIALS, VOCAB, tiny_tokenizer, write_pair
 from tokenizers import AddedToken, Tokenizer, models
 
 from lowpeak.engine.errors import CheckpointError, RequestError
 from lowpeak.engine.text.encoder import MAX_TEXT_ROWS
+from lowpeak.engine.text.qwen_tokenizer import find_tokenizer
 from lowpeak.engine.text.tokens import (
     EXTRA_FIRST_ID,
     EXTRA_TOKENS,
     PromptTokens,
-    find_tokenizer,
     whole_characters,
 )
 from lowpeak.engine.text.vision import fit_size
@@ -151,6 +151,21 @@ def test_the_tokenizer_is_looked_for_beside_and_in_the_neighbour_folder(tmp_path
     single = encoder / "one.safetensors"
     single.write_bytes(b"")
     assert find_tokenizer(single) == near
+
+
+def test_a_host_can_bring_the_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, host = tmp_path / "models" / "text_encoders", tmp_path / "host"
+    encoder.mkdir(parents=True)
+    write_pair(host)
+    monkeypatch.setenv("LOWPEAK_TOKENIZER", str(host))
+    file = find_tokenizer(encoder / "one.safetensors")
+    assert file == host / "vocab.json"
+    (host / "merges.txt").write_text("a b c\n")
+    with pytest.raises(CheckpointError, match=r"damaged tokenizer.*vocab\.json"):
+        PromptTokens.open(file, vocab=VOCAB + 100)
+    (host / "merges.txt").write_text("q9 zz\n")
+    with pytest.raises(CheckpointError, match=r"damaged tokenizer.*merges\.txt"):
+        PromptTokens.open(file, vocab=VOCAB + 100)
 
 
 def test_a_published_tokenizer_gets_the_tokens_of_the_conditioning() -> None:
