@@ -23,7 +23,11 @@ from .units import format_gib, format_seconds
 
 CONTEXT_TERM = "context and libraries"
 PROCESS_TERMS = ("interpreter and libraries", "sampling worker's host memory")
-STORED_TERMS = ("resident blocks", "transfer slots", "root", "AdaLN rows of a step")
+BF16_TERMS = (  # what a CPU computes in float32 instead
+    "key/value ring", "key/value store", "key/value chunks in flight", "dense-row accumulators",
+    "chunk temporaries", "feed-forward tile", "residual stream", "residual stream, chunks",
+    "text rows", "encoder rows", "dequantised matrix", "tile batch",
+)  # fmt: skip
 
 
 def read_facts(checkpoint: Path | None) -> ModelFacts:
@@ -180,7 +184,7 @@ def _folded_onto_host(
             if term["name"] == CONTEXT_TERM:
                 continue
             if term["unit"] == "vram_bytes":
-                wider = 1 if term["name"] in STORED_TERMS else 2
+                wider = 2 if term["name"] in BF16_TERMS else 1
                 term = {**term, "unit": "ram_bytes", "value": wider * term["value"]}
             elif term["name"] in PROCESS_TERMS and saved_bytes:
                 value = term["value"] - saved_bytes

@@ -64,15 +64,21 @@ def plan_encode(machine: Machine, text_rows: int, pictures: int = 0) -> PhasePla
     layer, layers = facts.text_layer_bytes, facts.text_encoder_layers
     staging = int(rows["memory.staging_blocks"]) * layer
     embedded = text_rows * facts.text_dim * BF16
+    # The rows of the calibration are those of the published encoder; a smaller one takes its share.
+    published = ModelFacts()
+    row_share = (8 * facts.text_dim + 3 * facts.text_ffn) / (
+        8 * published.text_dim + 3 * published.text_ffn
+    )
+    matrix_share = facts.text_dim * facts.text_ffn / (published.text_dim * published.text_ffn)
     working = [
-        term("encoder rows", text_rows * rows["memory.encoder_row"], VRAM),
+        term("encoder rows", text_rows * rows["memory.encoder_row"] * row_share, VRAM),
         term(
             "keyframe encoder",
             rows["memory.keyframe_encoder"] if pictures else 0,
             VRAM,
             rows.source("memory.keyframe_encoder"),
         ),
-        term("dequantised matrix", rows["memory.encoder_dequantise"], VRAM),
+        term("dequantised matrix", rows["memory.encoder_dequantise"] * matrix_share, VRAM),
         *_base(rows),
         term("staging ring", staging, RAM),
         term("embedded prompt", 4 * embedded, RAM),
@@ -162,13 +168,14 @@ class DecodeSearch:
         video, tokens = self.work.geometry, self.work.tile_tokens
         frame = video.width_px * video.height_px * 3
         batch = rows["memory.decoder_batch_tiles"] * tokens
+        hidden_share = facts.vae_hidden / ModelFacts().vae_hidden
         return [
             *_base(rows),
             term("decoder root", _VAE_ROOT_BYTES, VRAM),
             term("tile rows", group * tokens * facts.vae_hidden * FP32, VRAM),
             term(
                 "tile batch",
-                batch * rows["memory.decoder_batch_row"],
+                batch * rows["memory.decoder_batch_row"] * hidden_share,
                 VRAM,
                 rows.source("memory.decoder_batch_row"),
             ),
