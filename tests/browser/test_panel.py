@@ -261,7 +261,8 @@ def test_every_control_has_a_name(page: Any, server: Any) -> None:
     verdict_with(page, "Fits. About")
     nameless = page.evaluate(
         """() => [...document.querySelectorAll(
-            ':is(.lowpeak button, .lowpeak input, .lowpeak select, .lowpeak [role=img])')].filter(e => !(e.getAttribute('aria-label') || e.textContent))
+            ':is(.lowpeak button, .lowpeak input, .lowpeak select, .lowpeak [role=img])')]
+            .filter(e => !(e.getAttribute('aria-label') || e.textContent))
             .map(e => e.outerHTML)"""
     )
     assert nameless == []
