@@ -75,7 +75,7 @@ def session_page(browser: Any, server: Any) -> Iterator[Any]:
     # Only our server is there; a frontend that asks the world must not wait for it.
     context.route(lambda url: not url.startswith(server.url), lambda route: route.abort())
     page = context.new_page()
-    page.set_default_timeout(BOOT_MS / 2)
+    page.set_default_timeout(BOOT_MS / 4)
     page.problems = []
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("response", lambda answer: _note(page, answer))
@@ -154,3 +154,12 @@ def page(session_page: Any, server: Any) -> Iterator[Any]:
     session_page.problems.clear()
     yield session_page
     assert session_page.problems == []
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: Any, call: Any) -> Iterator[None]:
+    """A failed test leaves a picture of the page."""
+    outcome = yield
+    page = getattr(item, "funcargs", {}).get("page")
+    if call.when == "call" and page is not None and outcome.get_result().failed:
+        picture(page, f"FAILED-{item.name}")

@@ -3270,7 +3270,7 @@ class $u {
     { role: "progressbar", "aria-label": "Steps of this phase", "aria-valuemin": 0 },
     this.bar
   );
-  place = x("div.lp-curve", { role: "img" });
+  place = x("div.lp-curve", { role: "img", "aria-label": "Memory of this run" });
   rest = x("div");
   curve;
   said = "";

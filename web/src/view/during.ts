@@ -15,7 +15,7 @@ export class During {
   private readonly bar = h("i");
   private readonly progress = h("div.lp-progress",
     { role: "progressbar", "aria-label": "Steps of this phase", "aria-valuemin": 0 }, this.bar);
-  private readonly place = h("div.lp-curve", { role: "img" });
+  private readonly place = h("div.lp-curve", { role: "img", "aria-label": "Memory of this run" });
   private readonly rest = h("div");
   private curve: Curve | undefined;
   private said = "";
