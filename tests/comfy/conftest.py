@@ -118,6 +118,12 @@ class FakeNested:
         return self.tensors
 
 
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the engine keeps between runs stays out of the user's cache, in workers too."""
+    monkeypatch.setenv("LOWPEAK_HOME", str(tmp_path_factory.mktemp("home")))
+
+
 @pytest.fixture
 def fake_engine() -> Any:
     """A fresh engine of right shapes and no model."""

@@ -75,7 +75,13 @@ class ComfyServer:
             "--database-url", "sqlite:///:memory:", "--base-directory", str(self.base),
         ]  # fmt: skip
         with self.log.open("wb") as log:
-            self._process = subprocess.Popen(command, cwd=self._checkout, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                command,
+                cwd=self._checkout,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "LOWPEAK_HOME": str(self.base / "home")},
+            )
         limit = time.monotonic() + START_SECONDS
         while time.monotonic() < limit:
             if self._process.poll() is not None:
