@@ -185,7 +185,7 @@ def test_a_failed_run_says_why_and_history_lists_it(page: Any, server: Any) -> N
     queue(page)
     alert = page.locator(".lowpeak [role=alert]", has_text="Failed")
     alert.wait_for()
-    assert page.get_by_text("MeasuredOverrun: sample_high used more VRAM").count() == 1
+    assert page.get_by_text("MeasuredOverrun: second pass used more VRAM").count() == 1
     page.locator("summary", has_text="Past runs").click()
     rows = page.locator(".lowpeak tbody tr")
     rows.filter(has_text="failed").first.wait_for()

@@ -329,7 +329,7 @@ const ea = '.uplot,.uplot *,.uplot *:before,.uplot *:after{box-sizing:border-box
   link: "the link to the card",
   disk: "the disk"
 };
-function Cl(e, t = ["sample_low"]) {
+function il(e, t = ["sample_low"]) {
   return e === "sample_high" && ![...t].includes("sample_low") ? "Sample" : la[e] ?? e;
 }
 function $t(e, t = 1) {
@@ -366,7 +366,7 @@ function oa(e) {
 function pi(e) {
   if (e.fits === !1) return ia(e);
   const t = e.seconds_range, l = t && `Between ${Jl(t[0])} and ${Jl(t[1])}`, n = hi(e)?.limited_by, s = ["vram", "ram"].map((f) => {
-    const d = ra(e, f), y = ks(e.snapshot, f), g = y == null ? "" : `${ba(d)} of ${$t(y)}`;
+    const d = ra(e, f), y = ks(e.snapshot, f), g = y == null ? "" : `${va(d)} of ${$t(y)}`;
     return d == null ? "" : `${g || $t(d)} ${f.toUpperCase()}`;
   }).filter(Boolean).join(", "), r = [Gt(e.request), oa(e.request)].filter(Boolean).join(" · "), a = n && `Limited by ${na[n] ?? n}`, p = [r, l, a, s && `Peak ${s}`];
   return {
@@ -379,7 +379,7 @@ function ia(e) {
   const t = e.short ?? [], l = t[0];
   if (!l) return { tone: "bad", head: "Does not fit", detail: e.message ?? "" };
   const n = [...new Set(t.map((f) => f.axis.toUpperCase()))], s = n.includes("RAM") ? "VRAM" : "RAM", r = n.length === 1 && l.axis !== "disk" ? ` ${s} would be enough.` : "", a = t.map(
-    (f) => `${Cl(f.phase)} of ${Gt(e.request)} needs ${$t(f.need_bytes)} of ${f.axis.toUpperCase()}; ${$t(f.have_bytes)} is usable.`
+    (f) => `${il(f.phase)} of ${Gt(e.request)} needs ${$t(f.need_bytes)} of ${f.axis.toUpperCase()}; ${$t(f.have_bytes)} is usable.`
   ).join(" ");
   return {
     tone: "bad",
@@ -409,19 +409,25 @@ function aa(e, t) {
 function vo(e) {
   return e.replace(
     /^(encode|sample_low|upscale|sample_high|decode)\b/,
-    (l) => Cl(l)
+    (l) => il(l)
   ).replace(/(\d)x(\d)/g, "$1 × $2");
 }
 function ca(e) {
+  return e.replace(
+    /(phase )?\b(sample_low|sample_high)\b/g,
+    (t, l, n) => il(n).toLowerCase()
+  );
+}
+function ua(e) {
   const t = [{ head: "", lines: [...e.what_if ?? []] }];
   for (const l of e.reasons ?? []) {
     const n = /^((?:encode|sample_low|upscale|sample_high|decode)\b[^:]*): (.*)$/.exec(l), s = n ? vo(n[1]) : "";
     let r = t.find((a) => a.head === s);
-    r || t.push(r = { head: s, lines: [] }), r.lines.push(ua(vo(n ? n[2] : l)));
+    r || t.push(r = { head: s, lines: [] }), r.lines.push(fa(vo(n ? n[2] : l)));
   }
   return t.filter((l) => l.lines.length);
 }
-function ua(e) {
+function fa(e) {
   return e.charAt(0).toUpperCase() + e.slice(1);
 }
 function Zl(e, t) {
@@ -437,7 +443,7 @@ function ls(e, t, l, n) {
   const s = Math.abs(Math.round(t));
   return s === 0 ? `${e} as forecast` : `${e} ${s} % ${t > 0 ? l : n}`;
 }
-function fa(e) {
+function pa(e) {
   const t = [];
   for (const [l, { forecast: n, measured: s }] of Object.entries(e.phases)) {
     if (!n || !s) continue;
@@ -446,18 +452,22 @@ function fa(e) {
       ls("VRAM", Zl(s.vram_peak_bytes, n.vram_peak_bytes), "more", "less"),
       ls("RAM", Zl(s.ram_peak_bytes, n.ram_peak_bytes), "more", "less")
     ].filter(Boolean);
-    r.length && t.push(`${Cl(l, Object.keys(e.phases))}: ${r.join(", ")}.`);
+    r.length && t.push(`${il(l, Object.keys(e.phases))}: ${r.join(", ")}.`);
   }
   return t;
 }
-function pa(e) {
-  const t = ga(Object.values(e.phases).map((n) => n.measured?.seconds)), l = Gt(e.request);
-  return e.status === "failed" ? { tone: "bad", head: "Failed", detail: (e.error?.error ? `${e.error.error}: ` : "") + (e.error?.message ?? "no reason given") } : e.status === "cancelled" ? { tone: "ok", head: "Stopped", detail: l } : { tone: "ok", head: t == null ? "Done" : `Took ${Jl(t)}`, detail: l };
-}
 function ha(e) {
-  return di(Zl(e.measured_vram_peak_bytes, e.forecast_vram_peak_bytes));
+  const t = wa(Object.values(e.phases).map((n) => n.measured?.seconds)), l = Gt(e.request);
+  if (e.status === "failed") {
+    const n = e.error?.error ? `${e.error.error}: ` : "", s = ca(e.error?.message ?? "no reason given");
+    return { tone: "bad", head: "Failed", detail: n + s };
+  }
+  return e.status === "cancelled" ? { tone: "ok", head: "Stopped", detail: l } : { tone: "ok", head: t == null ? "Done" : `Took ${Jl(t)}`, detail: l };
 }
 function da(e) {
+  return di(Zl(e.measured_vram_peak_bytes, e.forecast_vram_peak_bytes));
+}
+function ma(e) {
   const t = e.plan.phases?.length ? e.plan.phases.map((n) => [n.phase, n.seconds]) : Object.entries(e.phases).map(([n, s]) => [n, s.forecast?.seconds]);
   let l = null;
   for (const [n, s] of t) {
@@ -468,26 +478,26 @@ function da(e) {
   }
   return l;
 }
-function ma(e) {
+function ga(e) {
   return Object.entries(e.phases).filter(([, l]) => !l.measured).at(-1)?.[0] ?? null;
 }
-function ga(e) {
+function wa(e) {
   const t = e.filter((l) => l != null);
   return t.length ? t.reduce((l, n) => l + n, 0) : null;
 }
-function wa(e, t, l, n) {
+function ba(e, t, l, n) {
   const s = `${t}_peak_bytes`, r = n?.[s] == null ? "" : `, measured ${$t(n[s], 2)}`;
   return `${e}, ${t.toUpperCase()}: forecast ${$t(l[s], 2)}${r}`;
 }
-function ba(e) {
+function va(e) {
   return e == null ? "?" : (e / xs).toFixed(1);
 }
 function Ql(e) {
   return String(e).padStart(2, "0");
 }
-const va = ["encode", "sample_low", "upscale", "sample_high", "decode"];
-function ya(e) {
-  const t = e.fits === !1 ? xa(e) : gi(e);
+const ya = ["encode", "sample_low", "upscale", "sample_high", "decode"];
+function xa(e) {
+  const t = e.fits === !1 ? ka(e) : gi(e);
   return wi(t, e);
 }
 function mi(e) {
@@ -501,7 +511,7 @@ function mi(e) {
 function gi(e) {
   return (e.phases ?? []).map((t) => ({ phase: t.phase, forecast: t }));
 }
-function xa(e) {
+function ka(e) {
   const t = /* @__PURE__ */ new Map();
   for (const l of e.short ?? []) {
     const n = t.get(l.phase) ?? { phase: l.phase, forecast: {} };
@@ -510,22 +520,22 @@ function xa(e) {
   return [...t.values()];
 }
 function wi(e, t) {
-  const l = (a) => va.indexOf(a), n = [...e].sort((a, p) => l(a.phase) - l(p.phase)), s = n.map((a) => a.phase), r = t.request?.two_pass === !1 ? s : [...s, ...ka(t)];
+  const l = (a) => ya.indexOf(a), n = [...e].sort((a, p) => l(a.phase) - l(p.phase)), s = n.map((a) => a.phase), r = t.request?.two_pass === !1 ? s : [...s, ..._a(t)];
   return n.map((a) => {
-    const p = Cl(a.phase, r);
+    const p = il(a.phase, r);
     return {
       phase: a.phase,
       name: p,
       seconds: a.forecast.seconds ?? null,
       measuredSeconds: a.measured?.seconds ?? null,
-      bars: ["vram", "ram"].flatMap((f) => _a(a, p, f, n, t))
+      bars: ["vram", "ram"].flatMap((f) => Sa(a, p, f, n, t))
     };
   });
 }
-function ka(e) {
+function _a(e) {
   return (e.request?.passes ?? []).map((t) => t.phase);
 }
-function _a(e, t, l, n, s) {
+function Sa(e, t, l, n, s) {
   const r = `${l}_peak_bytes`, a = e.forecast[r], p = e.measured?.[r] ?? null;
   if (a == null && p == null) return [];
   const f = ks(s.snapshot, l), d = n.flatMap((E) => [E.forecast[r] ?? 0, E.measured?.[r] ?? 0]), y = aa(s, l), g = Math.max(f ?? 0, ...d) * (f == null ? 1.15 : 1.02) || 1, w = f == null ? null : f - (s.fits === !1 ? y : 0), T = (E) => 100 * E / g;
@@ -537,7 +547,7 @@ function _a(e, t, l, n, s) {
       capacity: f == null ? null : T(f),
       measured: p == null ? null : T(p),
       excessFrom: w != null && (a ?? 0) > w ? T(w) : null,
-      label: wa(t, l, e.forecast, e.measured)
+      label: ba(t, l, e.forecast, e.measured)
     }
   ];
 }
@@ -552,30 +562,30 @@ function Be(e, ...t) {
   const l = e.contains(document.activeElement) ? document.activeElement.dataset.key : void 0;
   e.replaceChildren(...t.filter((n) => !!n)), l && e.querySelector(`[data-key="${CSS.escape(l)}"]`)?.focus();
 }
-let Sa = 0;
+let Ma = 0;
 function nl(e, t = !1) {
   const l = x("div.lp-body");
   if (t) {
     const s = x("summary", {}, e);
     return [x("details.lp-sec", {}, s, l), l, s];
   }
-  const n = x("h3", { id: `lowpeak-section-${++Sa}` }, e);
+  const n = x("h3", { id: `lowpeak-section-${++Ma}` }, e);
   return [x("section.lp-sec", { "aria-labelledby": n.id }, n, l), l, n];
 }
 function _s(e) {
-  return x("div.lp-rows", { role: "list" }, ...e.map(Ma));
+  return x("div.lp-rows", { role: "list" }, ...e.map(Ta));
 }
-function Ma(e) {
+function Ta(e) {
   const t = e.measuredSeconds, l = e.seconds == null ? "" : tn(e.seconds);
   return x(
     "div.lp-row",
     { role: "listitem", "data-phase": e.phase },
     x("span.lp-name", {}, e.name),
-    x("div.lp-bars", {}, ...e.bars.map(Ta)),
+    x("div.lp-bars", {}, ...e.bars.map(Aa)),
     t == null ? x("span.lp-time", { title: "forecast" }, l) : x("span.lp-time", { title: "took, and forecast" }, x("b", {}, tn(t)), ` of ${l}`)
   );
 }
-function Ta(e) {
+function Aa(e) {
   const t = (l, n, s) => x("i", { class: l, style: `left:${n}%` + (s == null ? "" : `;width:${s}%`) });
   return x(
     "div",
@@ -631,7 +641,7 @@ function bi(e, t) {
     )
   );
 }
-function Aa(e, t, l, n) {
+function Ea(e, t, l, n) {
   const { plan: s, planError: r, planBusy: a } = l;
   if (r)
     return Be(
@@ -649,12 +659,12 @@ function Aa(e, t, l, n) {
     x("div.lp-dim", {}, d),
     ...(s.asked?.notices ?? []).map((g) => x("p.lp-notice", {}, g)),
     s.asked?.unknown.length ? x("p.lp-notice", {}, `Known only when it runs: ${s.asked.unknown.join(", ")}. Defaults stand in.`) : null,
-    s.fits === !1 ? Ea(s, n) : null
+    s.fits === !1 ? La(s, n) : null
   );
-  const y = ya(s);
+  const y = xa(s);
   Be(t, y.length ? _s(y) : null, y.length ? Ss(!1) : null);
 }
-function Ea(e, t) {
+function La(e, t) {
   const l = x("p.lp-notice", { role: "status", hidden: !0 }), n = (e.fits_instead ?? []).map(
     (s, r) => x(
       "div.lp-offer",
@@ -688,19 +698,19 @@ function vi(e) {
     "Check again"
   );
 }
-function La(e, t) {
+function Pa(e, t) {
   const l = t.plan && t.plan.fits !== !1 ? bi(t.plan, null) : null;
   return Be(e, l), l != null;
 }
-function Pa(e, t) {
-  const l = t.plan, n = l ? ca(l) : [], s = (r) => x("ul", {}, ...r.map((a) => x("li", {}, a)));
+function Da(e, t) {
+  const l = t.plan, n = l ? ua(l) : [], s = (r) => x("ul", {}, ...r.map((a) => x("li", {}, a)));
   return Be(
     e,
     l?.changes_arithmetic && x("p", {}, "This placement sums in another order: latents differ in their last bits."),
     ...n.flatMap(({ head: r, lines: a }) => [r && x("h4", {}, r), s(a)])
   ), n.length > 0;
 }
-function Da(e) {
+function $a(e) {
   const { tone: t, head: l, detail: n } = pi(e), s = e.fits === !1 && e.fits_instead?.[0];
   return x(
     "div",
@@ -709,7 +719,7 @@ function Da(e) {
     x("div.lp-dim", {}, n, s ? ` ${Gt(s)} would fit.` : "")
   );
 }
-class $a {
+class Ca {
   box;
   body;
   constructor() {
@@ -717,7 +727,7 @@ class $a {
   }
   draw(t) {
     if (this.box.hidden = !t, !t) return Be(this.body);
-    const { tone: l, head: n, detail: s } = pa(t), r = mi(t), a = fa(t);
+    const { tone: l, head: n, detail: s } = ha(t), r = mi(t), a = pa(t);
     Be(
       this.body,
       x("div", {
@@ -729,14 +739,14 @@ class $a {
       r.length ? Ss(!0) : null,
       a.length ? x("ul", {}, ...a.map((p) => x("li", {}, p))) : null,
       ...t.notices.slice(-5).map((p) => x("p.lp-notice", {}, p)),
-      Ra(t.report.lora),
-      Na(t.report.kernels),
+      Na(t.report.lora),
+      za(t.report.kernels),
       this.copy(t)
     );
   }
   copy(t) {
     const l = x("span.lp-dim", { role: "status" }), n = async () => {
-      l.textContent = await Ca(Jr(t)) ? "Copied." : "The browser refused.";
+      l.textContent = await Ra(Jr(t)) ? "Copied." : "The browser refused.";
     };
     return x(
       "div.lp-actions",
@@ -753,7 +763,7 @@ class $a {
     );
   }
 }
-async function Ca(e) {
+async function Ra(e) {
   try {
     return await navigator.clipboard.writeText(e), !0;
   } catch {
@@ -763,14 +773,14 @@ async function Ca(e) {
     return t.remove(), l;
   }
 }
-function Ra(e) {
+function Na(e) {
   return !Array.isArray(e) || !e.length ? null : x("div", {}, ...e.map((t) => x(
     "div",
     { class: t.complete === !1 ? "lp-bad" : "" },
     `${t.file ?? "LoRA"}: ${t.bound_tensors ?? "?"} of ${t.tensors ?? "?"} tensors bound`
   )));
 }
-function Na(e) {
+function za(e) {
   if (!e || typeof e != "object") return null;
   const t = Object.entries(e).map(([l, n]) => {
     const { implementation: s, reason: r } = n ?? {}, a = typeof n == "string" ? n : String(s ?? JSON.stringify(n));
@@ -783,11 +793,11 @@ function Na(e) {
     x("ul", {}, ...t.map((l) => x("li", {}, l)))
   ) : null;
 }
-const za = !0, Pe = "u-", Fa = "uplot", Va = Pe + "hz", Ba = Pe + "vt", Oa = Pe + "title", Ia = Pe + "wrap", Ga = Pe + "under", Wa = Pe + "over", Ha = Pe + "axis", ll = Pe + "off", ja = Pe + "select", Ua = Pe + "cursor-x", Ya = Pe + "cursor-y", qa = Pe + "cursor-pt", Ka = Pe + "legend", Ja = Pe + "live", Za = Pe + "inline", Qa = Pe + "series", Xa = Pe + "marker", yo = Pe + "label", ec = Pe + "value", Yl = "width", ql = "height", jl = "top", xo = "bottom", Tl = "left", ns = "right", Ms = "#000", ko = Ms + "0", ss = "mousemove", _o = "mousedown", os = "mouseup", So = "mouseenter", Mo = "mouseleave", To = "dblclick", tc = "resize", lc = "scroll", Ao = "change", vn = "dppxchange", Ts = "--", Rl = typeof window < "u", us = Rl ? document : null, El = Rl ? window : null, nc = Rl ? navigator : null;
+const Fa = !0, Pe = "u-", Va = "uplot", Ba = Pe + "hz", Oa = Pe + "vt", Ia = Pe + "title", Ga = Pe + "wrap", Wa = Pe + "under", Ha = Pe + "over", ja = Pe + "axis", ll = Pe + "off", Ua = Pe + "select", Ya = Pe + "cursor-x", qa = Pe + "cursor-y", Ka = Pe + "cursor-pt", Ja = Pe + "legend", Za = Pe + "live", Qa = Pe + "inline", Xa = Pe + "series", ec = Pe + "marker", yo = Pe + "label", tc = Pe + "value", Yl = "width", ql = "height", jl = "top", xo = "bottom", Al = "left", ns = "right", Ms = "#000", ko = Ms + "0", ss = "mousemove", _o = "mousedown", os = "mouseup", So = "mouseenter", Mo = "mouseleave", To = "dblclick", lc = "resize", nc = "scroll", Ao = "change", vn = "dppxchange", Ts = "--", Rl = typeof window < "u", us = Rl ? document : null, Ll = Rl ? window : null, sc = Rl ? navigator : null;
 let ie, mn;
 function fs() {
   let e = devicePixelRatio;
-  ie != e && (ie = e, mn && hs(Ao, mn, fs), mn = matchMedia(`(min-resolution: ${ie - 1e-3}dppx) and (max-resolution: ${ie + 1e-3}dppx)`), sl(Ao, mn, fs), El.dispatchEvent(new CustomEvent(vn)));
+  ie != e && (ie = e, mn && hs(Ao, mn, fs), mn = matchMedia(`(min-resolution: ${ie - 1e-3}dppx) and (max-resolution: ${ie + 1e-3}dppx)`), sl(Ao, mn, fs), Ll.dispatchEvent(new CustomEvent(vn)));
 }
 function lt(e, t) {
   if (t != null) {
@@ -824,9 +834,9 @@ function $o(e, t, l, n) {
   let s = t + "" + l, r = Do.get(e);
   s != r && (Do.set(e, s), e.style.height = l + "px", e.style.width = t + "px", e.style.marginLeft = n ? -t / 2 + "px" : 0, e.style.marginTop = n ? -l / 2 + "px" : 0);
 }
-const As = { passive: !0 }, sc = { ...As, capture: !0 };
+const As = { passive: !0 }, oc = { ...As, capture: !0 };
 function sl(e, t, l, n) {
-  t.addEventListener(e, l, n ? sc : As);
+  t.addEventListener(e, l, n ? oc : As);
 }
 function hs(e, t, l, n) {
   t.removeEventListener(e, l, As);
@@ -856,9 +866,9 @@ function yi(e) {
     return [r, a];
   };
 }
-const xi = (e) => e != null, ki = (e) => e != null && e > 0, kn = yi(xi), oc = yi(ki);
-function ic(e, t, l, n = 0, s = !1) {
-  let r = s ? oc : kn, a = s ? ki : xi;
+const xi = (e) => e != null, ki = (e) => e != null && e > 0, kn = yi(xi), ic = yi(ki);
+function rc(e, t, l, n = 0, s = !1) {
+  let r = s ? ic : kn, a = s ? ki : xi;
   [t, l] = r(e, t, l);
   let p = e[t], f = e[t];
   if (t > -1)
@@ -876,7 +886,7 @@ function ic(e, t, l, n = 0, s = !1) {
 function _n(e, t, l, n) {
   let s = No(e), r = No(t);
   e == t && (s == -1 ? (e *= l, t /= l) : (e /= l, t *= l));
-  let a = l == 10 ? Ct : _i, p = s == 1 ? nt : pt, f = r == 1 ? pt : nt, d = p(a(Le(e))), y = f(a(Le(t))), g = Ll(l, d), w = Ll(l, y);
+  let a = l == 10 ? Ct : _i, p = s == 1 ? nt : pt, f = r == 1 ? pt : nt, d = p(a(Le(e))), y = f(a(Le(t))), g = Pl(l, d), w = Pl(l, y);
   return l == 10 && (d < 0 && (g = pe(g, -d)), y < 0 && (w = pe(w, -y))), n || l == 2 ? (e = g * s, t = w * r) : (e = Ai(e, g), t = Sn(t, w)), [e, t];
 }
 function Es(e, t, l, n) {
@@ -890,17 +900,17 @@ const Ls = 0.1, Co = {
   pad: 0,
   soft: null,
   mode: 0
-}, rc = {
+}, ac = {
   min: Xl,
   max: Xl
 };
 function yn(e, t, l, n) {
-  return Mn(l) ? Ro(e, t, l) : (Xl.pad = l, Xl.soft = n ? 0 : null, Xl.mode = n ? 3 : 0, Ro(e, t, rc));
+  return Mn(l) ? Ro(e, t, l) : (Xl.pad = l, Xl.soft = n ? 0 : null, Xl.mode = n ? 3 : 0, Ro(e, t, ac));
 }
 function se(e, t) {
   return e ?? t;
 }
-function ac(e, t, l) {
+function cc(e, t, l) {
   for (t = se(t, 0), l = se(l, e.length - 1); t <= l; ) {
     if (e[t] != null)
       return !0;
@@ -911,10 +921,10 @@ function ac(e, t, l) {
 function Ro(e, t, l) {
   let n = l.min, s = l.max, r = se(n.pad, 0), a = se(s.pad, 0), p = se(n.hard, -fe), f = se(s.hard, fe), d = se(n.soft, fe), y = se(s.soft, -fe), g = se(n.mode, 0), w = se(s.mode, 0), T = t - e, E = Ct(T), z = Ye(Le(e), Le(t)), O = Ct(z), G = Le(O - E);
   (T < 1e-24 || G > 10) && (T = 0, (e == 0 || t == 0) && (T = 1e-24, g == 2 && d != fe && (r = 0), w == 2 && y != -fe && (a = 0)));
-  let b = T || z || 1e3, B = Ct(b), S = Ll(10, nt(B)), K = b * (T == 0 ? e == 0 ? 0.1 : 1 : r), $ = pe(Ai(e - K, S / 10), 24), J = e >= d && (g == 1 || g == 3 && $ <= d || g == 2 && $ >= d) ? d : fe, U = Ye(p, $ < J && e >= J ? J : yt(J, $)), X = b * (T == 0 ? t == 0 ? 0.1 : 1 : a), j = pe(Sn(t + X, S / 10), 24), M = t <= y && (w == 1 || w == 3 && j >= y || w == 2 && j <= y) ? y : -fe, q = yt(f, j > M && t <= M ? M : Ye(M, j));
+  let b = T || z || 1e3, B = Ct(b), S = Pl(10, nt(B)), K = b * (T == 0 ? e == 0 ? 0.1 : 1 : r), $ = pe(Ai(e - K, S / 10), 24), J = e >= d && (g == 1 || g == 3 && $ <= d || g == 2 && $ >= d) ? d : fe, U = Ye(p, $ < J && e >= J ? J : yt(J, $)), X = b * (T == 0 ? t == 0 ? 0.1 : 1 : a), j = pe(Sn(t + X, S / 10), 24), M = t <= y && (w == 1 || w == 3 && j >= y || w == 2 && j <= y) ? y : -fe, q = yt(f, j > M && t <= M ? M : Ye(M, j));
   return U == q && U == 0 && (q = 100), [U, q];
 }
-const cc = new Intl.NumberFormat(Rl ? nc.language : "en-US"), Ps = (e) => cc.format(e), st = Math, bn = st.PI, Le = st.abs, nt = st.floor, Ee = st.round, pt = st.ceil, yt = st.min, Ye = st.max, Ll = st.pow, No = st.sign, Ct = st.log10, _i = st.log2, uc = (e, t = 1) => st.sinh(e) * t, is = (e, t = 1) => st.asinh(e / t), fe = 1 / 0;
+const uc = new Intl.NumberFormat(Rl ? sc.language : "en-US"), Ps = (e) => uc.format(e), st = Math, bn = st.PI, Le = st.abs, nt = st.floor, Ee = st.round, pt = st.ceil, yt = st.min, Ye = st.max, Pl = st.pow, No = st.sign, Ct = st.log10, _i = st.log2, fc = (e, t = 1) => st.sinh(e) * t, is = (e, t = 1) => st.asinh(e / t), fe = 1 / 0;
 function zo(e) {
   return (Ct((e ^ e >> 31) - (e >> 31)) | 0) + 1;
 }
@@ -927,11 +937,11 @@ function Si(e) {
 function ee(e) {
   return Si(e) ? e : () => e;
 }
-const fc = () => {
-}, Mi = (e) => e, Ti = (e, t) => t, pc = (e) => null, Fo = (e) => !0, Vo = (e, t) => e == t, hc = /\.\d*?(?=9{6,}|0{6,})/gm, ol = (e) => {
+const pc = () => {
+}, Mi = (e) => e, Ti = (e, t) => t, hc = (e) => null, Fo = (e) => !0, Vo = (e, t) => e == t, dc = /\.\d*?(?=9{6,}|0{6,})/gm, ol = (e) => {
   if (Li(e) || Wt.has(e))
     return e;
-  const t = `${e}`, l = t.match(hc);
+  const t = `${e}`, l = t.match(dc);
   if (l == null)
     return e;
   let n = l[0].length - 1;
@@ -963,7 +973,7 @@ function Ei(e) {
 function ln(e, t, l, n) {
   let s = [], r = n.map(Ei);
   for (let a = t; a < l; a++) {
-    let p = Le(a), f = pe(Ll(e, a), p);
+    let p = Le(a), f = pe(Pl(e, a), p);
     for (let d = 0; d < n.length; d++) {
       let y = e == 10 ? +`${n[d]}e${a}` : n[d] * f, g = (a >= 0 ? 0 : p) + (a >= r[d] ? 0 : r[d]), w = e == 10 ? y : pe(y, g);
       s.push(w), Wt.set(w, g);
@@ -971,7 +981,7 @@ function ln(e, t, l, n) {
   }
   return s;
 }
-const en = {}, Ds = [], Pl = [null, null], It = Array.isArray, Li = Number.isInteger, dc = (e) => e === void 0;
+const en = {}, Ds = [], Dl = [null, null], It = Array.isArray, Li = Number.isInteger, mc = (e) => e === void 0;
 function Bo(e) {
   return typeof e == "string";
 }
@@ -983,26 +993,26 @@ function Mn(e) {
   }
   return t;
 }
-function mc(e) {
+function gc(e) {
   return e != null && typeof e == "object";
 }
-const gc = Object.getPrototypeOf(Uint8Array), Pi = "__proto__";
-function Dl(e, t = Mn) {
+const wc = Object.getPrototypeOf(Uint8Array), Pi = "__proto__";
+function $l(e, t = Mn) {
   let l;
   if (It(e)) {
     let n = e.find((s) => s != null);
     if (It(n) || t(n)) {
       l = Array(e.length);
       for (let s = 0; s < e.length; s++)
-        l[s] = Dl(e[s], t);
+        l[s] = $l(e[s], t);
     } else
       l = e.slice();
-  } else if (e instanceof gc)
+  } else if (e instanceof wc)
     l = e.slice();
   else if (t(e)) {
     l = {};
     for (let n in e)
-      n != Pi && (l[n] = Dl(e[n], t));
+      n != Pi && (l[n] = $l(e[n], t));
   } else
     l = e;
   return l;
@@ -1012,12 +1022,12 @@ function Me(e) {
   for (let l = 1; l < t.length; l++) {
     let n = t[l];
     for (let s in n)
-      s != Pi && (Mn(e[s]) ? Me(e[s], Dl(n[s])) : e[s] = Dl(n[s]));
+      s != Pi && (Mn(e[s]) ? Me(e[s], $l(n[s])) : e[s] = $l(n[s]));
   }
   return e;
 }
-const wc = 0, bc = 1, vc = 2;
-function yc(e, t, l) {
+const bc = 0, vc = 1, yc = 2;
+function xc(e, t, l) {
   for (let n = 0, s, r = -1; n < t.length; n++) {
     let a = t[n];
     if (a > r) {
@@ -1028,12 +1038,12 @@ function yc(e, t, l) {
     }
   }
 }
-function xc(e, t) {
-  if (Sc(e)) {
+function kc(e, t) {
+  if (Mc(e)) {
     let a = e[0].slice();
     for (let p = 1; p < e.length; p++)
       a.push(...e[p].slice(1));
-    return Mc(a[0]) || (a = _c(a)), a;
+    return Tc(a[0]) || (a = Sc(a)), a;
   }
   let l = /* @__PURE__ */ new Set();
   for (let a = 0; a < e.length; a++) {
@@ -1047,18 +1057,18 @@ function xc(e, t) {
   for (let a = 0; a < e.length; a++) {
     let p = e[a], f = p[0];
     for (let d = 1; d < p.length; d++) {
-      let y = p[d], g = Array(s).fill(void 0), w = t ? t[a][d] : bc, T = [];
+      let y = p[d], g = Array(s).fill(void 0), w = t ? t[a][d] : vc, T = [];
       for (let E = 0; E < y.length; E++) {
         let z = y[E], O = r.get(f[E]);
-        z === null ? w != wc && (g[O] = z, w == vc && T.push(O)) : g[O] = z;
+        z === null ? w != bc && (g[O] = z, w == yc && T.push(O)) : g[O] = z;
       }
-      yc(g, T, s), n.push(g);
+      xc(g, T, s), n.push(g);
     }
   }
   return n;
 }
-const kc = typeof queueMicrotask > "u" ? (e) => Promise.resolve().then(e) : queueMicrotask;
-function _c(e) {
+const _c = typeof queueMicrotask > "u" ? (e) => Promise.resolve().then(e) : queueMicrotask;
+function Sc(e) {
   let t = e[0], l = t.length, n = Array(l);
   for (let r = 0; r < n.length; r++)
     n[r] = r;
@@ -1072,7 +1082,7 @@ function _c(e) {
   }
   return s;
 }
-function Sc(e) {
+function Mc(e) {
   let t = e[0][0], l = t.length;
   for (let n = 1; n < e.length; n++) {
     let s = e[n][0];
@@ -1086,7 +1096,7 @@ function Sc(e) {
   }
   return !0;
 }
-function Mc(e, t = 100) {
+function Tc(e, t = 100) {
   const l = e.length;
   if (l <= 1)
     return !0;
@@ -1133,19 +1143,19 @@ const Di = [
 function Ci(e) {
   return e.slice(0, 3);
 }
-const Tc = $i.map(Ci), Ac = Di.map(Ci), Ec = {
+const Ac = $i.map(Ci), Ec = Di.map(Ci), Lc = {
   MMMM: Di,
-  MMM: Ac,
+  MMM: Ec,
   WWWW: $i,
-  WWW: Tc
+  WWW: Ac
 };
 function Ul(e) {
   return (e < 10 ? "0" : "") + e;
 }
-function Lc(e) {
+function Pc(e) {
   return (e < 10 ? "00" : e < 100 ? "0" : "") + e;
 }
-const Pc = {
+const Dc = {
   // 2019
   YYYY: (e) => e.getFullYear(),
   // 19
@@ -1190,13 +1200,13 @@ const Pc = {
   // 9
   s: (e) => e.getSeconds(),
   // 374
-  fff: (e) => Lc(e.getMilliseconds())
+  fff: (e) => Pc(e.getMilliseconds())
 };
 function $s(e, t) {
-  t = t || Ec;
+  t = t || Lc;
   let l = [], n = /\{([a-z]+)\}|[^{]+/gi, s;
   for (; s = n.exec(e); )
-    l.push(s[0][0] == "{" ? Pc[s[1]] : s[0]);
+    l.push(s[0][0] == "{" ? Dc[s[1]] : s[0]);
   return (r) => {
     let a = "";
     for (let p = 0; p < l.length; p++)
@@ -1204,13 +1214,13 @@ function $s(e, t) {
     return a;
   };
 }
-const Dc = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-function $c(e, t) {
+const $c = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+function Cc(e, t) {
   let l;
-  return t == "UTC" || t == "Etc/UTC" ? l = new Date(+e + e.getTimezoneOffset() * 6e4) : t == Dc ? l = e : (l = new Date(e.toLocaleString("en-US", { timeZone: t })), l.setMilliseconds(e.getMilliseconds())), l;
+  return t == "UTC" || t == "Etc/UTC" ? l = new Date(+e + e.getTimezoneOffset() * 6e4) : t == $c ? l = e : (l = new Date(e.toLocaleString("en-US", { timeZone: t })), l.setMilliseconds(e.getMilliseconds())), l;
 }
-const Ri = (e) => e % 1 == 0, xn = [1, 2, 2.5, 5], Cc = ln(10, -32, 0, xn), Ni = ln(10, 0, 32, xn), Rc = Ni.filter(Ri), tl = Cc.concat(Ni), Cs = `
-`, zi = "{YYYY}", Oo = Cs + zi, Fi = "{M}/{D}", Kl = Cs + Fi, gn = Kl + "/{YY}", Vi = "{aa}", Nc = "{h}:{mm}", Al = Nc + Vi, Io = Cs + Al, Go = ":{ss}", ae = null;
+const Ri = (e) => e % 1 == 0, xn = [1, 2, 2.5, 5], Rc = ln(10, -32, 0, xn), Ni = ln(10, 0, 32, xn), Nc = Ni.filter(Ri), tl = Rc.concat(Ni), Cs = `
+`, zi = "{YYYY}", Oo = Cs + zi, Fi = "{M}/{D}", Kl = Cs + Fi, gn = Kl + "/{YY}", Vi = "{aa}", zc = "{h}:{mm}", El = zc + Vi, Io = Cs + El, Go = ":{ss}", ae = null;
 function Bi(e) {
   let t = e * 1e3, l = t * 60, n = l * 60, s = n * 24, r = s * 30, a = s * 365, f = (e == 1 ? ln(10, 0, 3, xn).filter(Ri) : ln(10, -3, 0, xn)).concat([
     // minute divisors (# of secs)
@@ -1266,9 +1276,9 @@ function Bi(e) {
     [s * 28, "{MMM}", Oo, ae, ae, ae, ae, ae, 1],
     [s, Fi, Oo, ae, ae, ae, ae, ae, 1],
     [n, "{h}" + Vi, gn, ae, Kl, ae, ae, ae, 1],
-    [l, Al, gn, ae, Kl, ae, ae, ae, 1],
-    [t, Go, gn + " " + Al, ae, Kl + " " + Al, ae, Io, ae, 1],
-    [e, Go + ".{fff}", gn + " " + Al, ae, Kl + " " + Al, ae, Io, ae, 1]
+    [l, El, gn, ae, Kl, ae, ae, ae, 1],
+    [t, Go, gn + " " + El, ae, Kl + " " + El, ae, Io, ae, 1],
+    [e, Go + ".{fff}", gn + " " + El, ae, Kl + " " + El, ae, Io, ae, 1]
   ];
   function y(g) {
     return (w, T, E, z, O, G) => {
@@ -1301,7 +1311,7 @@ function Bi(e) {
     y
   ];
 }
-const [zc, Fc, Vc] = Bi(1), [Bc, Oc, Ic] = Bi(1e-3);
+const [Fc, Vc, Bc] = Bi(1), [Oc, Ic, Gc] = Bi(1e-3);
 ln(2, -53, 53, [1]);
 function Wo(e, t) {
   return e.map((l) => l.map(
@@ -1317,7 +1327,7 @@ function Ho(e, t) {
     });
   };
 }
-function Gc(e, t) {
+function Wc(e, t) {
   let l = $s(t);
   return (n, s, r, a, p) => s.map((f) => l(e(f)));
 }
@@ -1327,34 +1337,34 @@ function rs(e, t, l) {
 function jo(e, t) {
   return t(e);
 }
-const Wc = "{YYYY}-{MM}-{DD} {h}:{mm}{aa}";
+const Hc = "{YYYY}-{MM}-{DD} {h}:{mm}{aa}";
 function Uo(e, t) {
   return (l, n, s, r) => r == null ? Ts : t(e(n));
 }
-function Hc(e, t) {
+function jc(e, t) {
   let l = e.series[t];
   return l.width ? l.stroke(e, t) : l.points.width ? l.points.stroke(e, t) : null;
 }
-function jc(e, t) {
+function Uc(e, t) {
   return e.series[t].fill(e, t);
 }
-const Uc = {
+const Yc = {
   show: !0,
   live: !0,
   isolate: !1,
-  mount: fc,
+  mount: pc,
   markers: {
     show: !0,
     width: 2,
-    stroke: Hc,
-    fill: jc,
+    stroke: jc,
+    fill: Uc,
     dash: "solid"
   },
   idx: null,
   idxs: null,
   values: []
 };
-function Yc(e, t) {
+function qc(e, t) {
   let l = e.cursor.points, n = ft(), s = l.size(e, t);
   we(n, Yl, s), we(n, ql, s);
   let r = s / -2;
@@ -1362,19 +1372,19 @@ function Yc(e, t) {
   let a = l.width(e, t, s);
   return a && we(n, "borderWidth", a), n;
 }
-function qc(e, t) {
+function Kc(e, t) {
   let l = e.series[t].points;
   return l._fill || l._stroke;
 }
-function Kc(e, t) {
+function Jc(e, t) {
   let l = e.series[t].points;
   return l._stroke || l._fill;
 }
-function Jc(e, t) {
+function Zc(e, t) {
   return e.series[t].points.size;
 }
 const as = [0, 0];
-function Zc(e, t, l) {
+function Qc(e, t, l) {
   return as[0] = t, as[1] = l, as;
 }
 function wn(e, t, l, n = !0) {
@@ -1387,19 +1397,19 @@ function cs(e, t, l, n = !0) {
     (!n || s.target == t) && l(s);
   };
 }
-const Qc = {
+const Xc = {
   show: !0,
   x: !0,
   y: !0,
   lock: !1,
-  move: Zc,
+  move: Qc,
   points: {
     one: !1,
-    show: Yc,
-    size: Jc,
+    show: qc,
+    size: Zc,
     width: 0,
-    stroke: Kc,
-    fill: qc
+    stroke: Jc,
+    fill: Kc
   },
   bind: {
     mousedown: wn,
@@ -1472,7 +1482,7 @@ const Qc = {
   font: Ns,
   lineGap: Hi,
   rotate: 0
-}, Xc = "Value", eu = "Time", qo = {
+}, eu = "Value", tu = "Time", qo = {
   show: !0,
   scale: "x",
   auto: !1,
@@ -1484,10 +1494,10 @@ const Qc = {
   max: -fe,
   idxs: []
 };
-function tu(e, t, l, n, s) {
+function lu(e, t, l, n, s) {
   return t.map((r) => r == null ? "" : Ps(r));
 }
-function lu(e, t, l, n, s, r, a) {
+function nu(e, t, l, n, s, r, a) {
   let p = [], f = Wt.get(s) || 0;
   l = a ? l : pe(Sn(l, s), f);
   for (let d = l; d <= n; d = pe(d + s, f))
@@ -1496,7 +1506,7 @@ function lu(e, t, l, n, s, r, a) {
 }
 function ms(e, t, l, n, s, r, a) {
   const p = [], f = e.scales[e.axes[t].scale].log, d = f == 10 ? Ct : _i, y = nt(d(l));
-  s = Ll(f, y), f == 10 && (s = tl[vt(s, tl)]);
+  s = Pl(f, y), f == 10 && (s = tl[vt(s, tl)]);
   let g = l, w = s * f;
   f == 10 && (w = tl[vt(w, tl)]);
   do
@@ -1504,13 +1514,13 @@ function ms(e, t, l, n, s, r, a) {
   while (g <= n);
   return p;
 }
-function nu(e, t, l, n, s, r, a) {
+function su(e, t, l, n, s, r, a) {
   let f = e.scales[e.axes[t].scale].asinh, d = n > f ? ms(e, t, Ye(f, l), n, s) : [f], y = n >= 0 && l <= 0 ? [0] : [];
   return (l < -f ? ms(e, t, Ye(f, -n), -l, s) : [f]).reverse().map((w) => -w).concat(y, d);
 }
-const ji = /./, su = /[12357]/, ou = /[125]/, Ko = /1/, gs = (e, t, l, n) => e.map((s, r) => t == 4 && s == 0 || r % n == 0 && l.test(s.toExponential()[s < 0 ? 1 : 0]) ? s : null);
-function iu(e, t, l, n, s) {
-  let r = e.axes[l], a = r.scale, p = e.scales[a], f = e.valToPos, d = r._space, y = f(10, a), g = f(9, a) - y >= d ? ji : f(7, a) - y >= d ? su : f(5, a) - y >= d ? ou : Ko;
+const ji = /./, ou = /[12357]/, iu = /[125]/, Ko = /1/, gs = (e, t, l, n) => e.map((s, r) => t == 4 && s == 0 || r % n == 0 && l.test(s.toExponential()[s < 0 ? 1 : 0]) ? s : null);
+function ru(e, t, l, n, s) {
+  let r = e.axes[l], a = r.scale, p = e.scales[a], f = e.valToPos, d = r._space, y = f(10, a), g = f(9, a) - y >= d ? ji : f(7, a) - y >= d ? ou : f(5, a) - y >= d ? iu : Ko;
   if (g == Ko) {
     let w = Le(f(1, a) - y);
     if (w < d)
@@ -1518,11 +1528,11 @@ function iu(e, t, l, n, s) {
   }
   return gs(t, p.distr, g, 1);
 }
-function ru(e, t, l, n, s) {
+function au(e, t, l, n, s) {
   let r = e.axes[l], a = r.scale, p = r._space, f = e.valToPos, d = Le(f(1, a) - f(2, a));
   return d < p ? gs(t.slice().reverse(), 3, ji, pt(p / d)).reverse() : t;
 }
-function au(e, t, l, n) {
+function cu(e, t, l, n) {
   return n == null ? Ts : t == null ? "" : Ps(t);
 }
 const Jo = {
@@ -1548,11 +1558,11 @@ const Jo = {
   lineGap: Hi,
   rotate: 0
 };
-function cu(e, t) {
+function uu(e, t) {
   let l = 3 + (e || 1) * 2;
   return pe(l * t, 3);
 }
-function uu(e, t) {
+function fu(e, t) {
   let { scale: l, idxs: n } = e.series[0], s = e._data[0], r = e.valToPos(s[n[0]], l, !0), a = e.valToPos(s[n[1]], l, !0), p = Le(a - r), f = e.series[t], d = p / (f.points.space * ie);
   return n[1] - n[0] <= d;
 }
@@ -1582,7 +1592,7 @@ const Zo = {
   gaps: Ui,
   alpha: 1,
   points: {
-    show: uu,
+    show: fu,
     filter: null
     //  paths:
     //	stroke: "#000",
@@ -1600,11 +1610,11 @@ const Zo = {
   path: null,
   clip: null
 };
-function fu(e, t, l, n, s) {
+function pu(e, t, l, n, s) {
   return l / 10;
 }
 const Yi = {
-  time: za,
+  time: Fa,
   auto: !0,
   distr: 1,
   log: 10,
@@ -1613,7 +1623,7 @@ const Yi = {
   max: null,
   dir: 1,
   ori: 0
-}, pu = Me({}, Yi, {
+}, hu = Me({}, Yi, {
   time: !1,
   ori: 1
 }), ei = {};
@@ -1634,8 +1644,8 @@ function qi(e, t) {
     }
   }, e != null && (ei[e] = l)), l;
 }
-const $l = 1, ws = 2;
-function il(e, t, l) {
+const Cl = 1, ws = 2;
+function rl(e, t, l) {
   const n = e.mode, s = e.series[t], r = n == 2 ? e._data[t] : e._data, a = e.scales, p = e.bbox;
   let f = r[0], d = n == 2 ? r[1] : r[t], y = n == 2 ? a[s.facets[0].scale] : a[e.series[0].scale], g = n == 2 ? a[s.facets[1].scale] : a[s.scale], w = p.left, T = p.top, E = p.width, z = p.height, O = e.valToPosH, G = e.valToPosV;
   return y.ori == 0 ? l(
@@ -1694,12 +1704,12 @@ function zs(e, t) {
     )
   ];
 }
-function hu(e, t, l, n, s) {
+function du(e, t, l, n, s) {
   let r = e.mode, a = e.series[t], p = r == 2 ? a.facets[1].scale : a.scale, f = e.scales[p];
   return s == -1 ? f.min : s == 1 ? f.max : f.distr == 3 ? f.dir == 1 ? f.min : f.max : 0;
 }
 function Rt(e, t, l, n, s, r) {
-  return il(e, t, (a, p, f, d, y, g, w, T, E, z, O) => {
+  return rl(e, t, (a, p, f, d, y, g, w, T, E, z, O) => {
     let G = a.pxRound;
     const b = d.dir * (d.ori == 0 ? 1 : -1), B = d.ori == 0 ? Nl : zl;
     let S, K;
@@ -1726,7 +1736,7 @@ function Tn(e, t, l, n, s, r) {
   }
   return a;
 }
-function du(e, t, l) {
+function mu(e, t, l) {
   let n = e[e.length - 1];
   n && n[0] == t ? n[1] = l : e.push([t, l]);
 }
@@ -1783,7 +1793,7 @@ const An = (e, t, l) => {
   e.bezierCurveTo(l, t, s, n, a, r);
 };
 function er(e) {
-  return (t, l, n, s, r) => il(t, l, (a, p, f, d, y, g, w, T, E, z, O) => {
+  return (t, l, n, s, r) => rl(t, l, (a, p, f, d, y, g, w, T, E, z, O) => {
     let { pxRound: G, points: b } = a, B, S;
     d.ori == 0 ? (B = An, S = Ji) : (B = En, S = Zi);
     const K = pe(b.width * ie, 3);
@@ -1810,7 +1820,7 @@ function er(e) {
       stroke: K > 0 ? U : null,
       fill: U,
       clip: X,
-      flags: $l | ws
+      flags: Cl | ws
     };
   });
 }
@@ -1819,14 +1829,14 @@ function tr(e) {
     n != s && (r != n && a != n && e(t, l, n), r != s && a != s && e(t, l, s), e(t, l, a));
   };
 }
-const mu = tr(Nl), gu = tr(zl);
+const gu = tr(Nl), wu = tr(zl);
 function lr(e) {
   const t = se(e?.alignGaps, 0);
-  return (l, n, s, r) => il(l, n, (a, p, f, d, y, g, w, T, E, z, O) => {
+  return (l, n, s, r) => rl(l, n, (a, p, f, d, y, g, w, T, E, z, O) => {
     [s, r] = kn(f, s, r);
     let G = a.pxRound, b = (C) => G(g(C, d, z, T)), B = (C) => G(w(C, y, O, E)), S, K;
-    d.ori == 0 ? (S = Nl, K = mu) : (S = zl, K = gu);
-    const $ = d.dir * (d.ori == 0 ? 1 : -1), J = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: $l }, U = J.stroke;
+    d.ori == 0 ? (S = Nl, K = gu) : (S = zl, K = wu);
+    const $ = d.dir * (d.ori == 0 ? 1 : -1), J = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Cl }, U = J.stroke;
     let X = !1;
     if (r - s >= z * 4) {
       let C = (R) => l.posToVal(R, d.key, !0), W = null, V = null, te, F, qe, be = b(p[$ == 1 ? s : r]), le = b(p[s]), ce = b(p[r]), Z = C($ == 1 ? le + 1 : ce - 1);
@@ -1855,12 +1865,12 @@ function lr(e) {
     ] : Rt(l, n, s, r, U, q)), J;
   });
 }
-function wu(e) {
+function bu(e) {
   const t = se(e.align, 1), l = se(e.ascDesc, !1), n = se(e.alignGaps, 0), s = se(e.extend, !1);
-  return (r, a, p, f) => il(r, a, (d, y, g, w, T, E, z, O, G, b, B) => {
+  return (r, a, p, f) => rl(r, a, (d, y, g, w, T, E, z, O, G, b, B) => {
     [p, f] = kn(g, p, f);
     let S = d.pxRound, { left: K, width: $ } = r.bbox, J = (le) => S(E(le, w, b, O)), U = (le) => S(z(le, T, B, G)), X = w.ori == 0 ? Nl : zl;
-    const j = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: $l }, M = j.stroke, q = w.dir * (w.ori == 0 ? 1 : -1);
+    const j = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Cl }, M = j.stroke, q = w.dir * (w.ori == 0 ? 1 : -1);
     let C = U(g[q == 1 ? p : f]), W = J(y[q == 1 ? p : f]), V = W, te = W;
     s && t == -1 && (te = K, X(M, te, C)), X(M, W, C);
     for (let le = q == 1 ? p : f; le >= p && le <= f; le += q) {
@@ -1905,7 +1915,7 @@ function li(e, t, l, n, s, r, a = fe) {
   }
   return a;
 }
-function bu(e) {
+function vu(e) {
   e = e || en;
   const t = se(e.size, [0.6, fe, 1]), l = e.align || 0, n = e.gap || 0;
   let s = e.radius;
@@ -1913,21 +1923,21 @@ function bu(e) {
   s == null ? [0, 0] : typeof s == "number" ? [s, 0] : s;
   const r = ee(s), a = 1 - t[0], p = se(t[1], fe), f = se(t[2], 1), d = se(e.disp, en), y = se(e.each, (T) => {
   }), { fill: g, stroke: w } = d;
-  return (T, E, z, O) => il(T, E, (G, b, B, S, K, $, J, U, X, j, M) => {
+  return (T, E, z, O) => rl(T, E, (G, b, B, S, K, $, J, U, X, j, M) => {
     let q = G.pxRound, C = l, W = n * ie, V = p * ie, te = f * ie, F, qe;
     S.ori == 0 ? [F, qe] = r(T, E) : [qe, F] = r(T, E);
     const be = S.dir * (S.ori == 0 ? 1 : -1);
-    let le = S.ori == 0 ? Ln : Vs, ce = S.ori == 0 ? y : (P, he, Ae, ul, Ut, kt, Yt) => {
-      y(P, he, Ae, Ut, ul, Yt, kt);
-    }, Z = se(T.bands, Ds).find((P) => P.series[0] == E), R = Z != null ? Z.dir : 0, Te = G.fillTo(T, E, G.min, G.max, R), Ge = q(J(Te, K, M, X)), ve, re, ht, Ze = j, xe = q(G.width * ie), xt = !1, Lt = null, ot = null, Nt = null, rl = null;
+    let le = S.ori == 0 ? Ln : Vs, ce = S.ori == 0 ? y : (P, he, Ae, fl, Ut, kt, Yt) => {
+      y(P, he, Ae, Ut, fl, Yt, kt);
+    }, Z = se(T.bands, Ds).find((P) => P.series[0] == E), R = Z != null ? Z.dir : 0, Te = G.fillTo(T, E, G.min, G.max, R), Ge = q(J(Te, K, M, X)), ve, re, ht, Ze = j, xe = q(G.width * ie), xt = !1, Lt = null, ot = null, Nt = null, al = null;
     g != null && (xe == 0 || w != null) && (xt = !0, Lt = g.values(T, E, z, O), ot = /* @__PURE__ */ new Map(), new Set(Lt).forEach((P) => {
       P != null && ot.set(P, new Path2D());
-    }), xe > 0 && (Nt = w.values(T, E, z, O), rl = /* @__PURE__ */ new Map(), new Set(Nt).forEach((P) => {
-      P != null && rl.set(P, new Path2D());
+    }), xe > 0 && (Nt = w.values(T, E, z, O), al = /* @__PURE__ */ new Map(), new Set(Nt).forEach((P) => {
+      P != null && al.set(P, new Path2D());
     })));
-    let { x0: al, size: Fl } = d;
-    if (al != null && Fl != null) {
-      C = 1, b = al.values(T, E, z, O), al.unit == 2 && (b = b.map((Ae) => T.posToVal(U + Ae * j, S.key, !0)));
+    let { x0: cl, size: Fl } = d;
+    if (cl != null && Fl != null) {
+      C = 1, b = cl.values(T, E, z, O), cl.unit == 2 && (b = b.map((Ae) => T.posToVal(U + Ae * j, S.key, !0)));
       let P = Fl.values(T, E, z, O);
       Fl.unit == 2 ? re = P[0] * j : re = $(P[0], S, j, U) - $(0, S, j, U), Ze = li(b, B, $, S, j, U, Ze), ht = Ze - re + W;
     } else
@@ -1935,7 +1945,7 @@ function bu(e) {
     ht < 1 && (ht = 0), xe >= re / 2 && (xe = 0), ht < 5 && (q = Mi);
     let nn = ht > 0, Ht = Ze - ht - (nn ? xe : 0);
     re = q(ds(Ht, te, V)), ve = (C == 0 ? re / 2 : C == be ? 0 : re) - C * be * ((C == 0 ? W / 2 : 0) + (nn ? xe / 2 : 0));
-    const We = { stroke: null, fill: null, clip: null, band: null, gaps: null, flags: 0 }, cl = xt ? null : new Path2D();
+    const We = { stroke: null, fill: null, clip: null, band: null, gaps: null, flags: 0 }, ul = xt ? null : new Path2D();
     let Pt = null;
     if (Z != null)
       Pt = T.data[Z.series[1]];
@@ -1954,10 +1964,10 @@ function bu(e) {
           continue;
         Ge = J(Ke, K, M, X);
       }
-      let Ae = S.distr != 2 || d != null ? b[P] : P, ul = $(Ae, S, j, U), Ut = J(se(he, Te), K, M, X), kt = q(ul - ve), Yt = q(Ye(Ut, Ge)), Qe = q(yt(Ut, Ge)), it = Yt - Qe;
+      let Ae = S.distr != 2 || d != null ? b[P] : P, fl = $(Ae, S, j, U), Ut = J(se(he, Te), K, M, X), kt = q(fl - ve), Yt = q(Ye(Ut, Ge)), Qe = q(yt(Ut, Ge)), it = Yt - Qe;
       if (he != null) {
         let Ke = he < 0 ? Y : jt, dt = he < 0 ? jt : Y;
-        xt ? (xe > 0 && Nt[P] != null && le(rl.get(Nt[P]), kt, Qe + nt(xe / 2), re, Ye(0, it - xe), Ke, dt), Lt[P] != null && le(ot.get(Lt[P]), kt, Qe + nt(xe / 2), re, Ye(0, it - xe), Ke, dt)) : le(cl, kt, Qe + nt(xe / 2), re, Ye(0, it - xe), Ke, dt), ce(
+        xt ? (xe > 0 && Nt[P] != null && le(al.get(Nt[P]), kt, Qe + nt(xe / 2), re, Ye(0, it - xe), Ke, dt), Lt[P] != null && le(ot.get(Lt[P]), kt, Qe + nt(xe / 2), re, Ye(0, it - xe), Ke, dt)) : le(ul, kt, Qe + nt(xe / 2), re, Ye(0, it - xe), Ke, dt), ce(
           T,
           E,
           P,
@@ -1968,12 +1978,12 @@ function bu(e) {
         );
       }
     }
-    return xe > 0 ? We.stroke = xt ? rl : cl : xt || (We._fill = G.width == 0 ? G._fill : G._stroke ?? G._fill, We.width = 0), We.fill = xt ? ot : cl, We;
+    return xe > 0 ? We.stroke = xt ? al : ul : xt || (We._fill = G.width == 0 ? G._fill : G._stroke ?? G._fill, We.width = 0), We.fill = xt ? ot : ul, We;
   });
 }
-function vu(e, t) {
+function yu(e, t) {
   const l = se(t?.alignGaps, 0);
-  return (n, s, r, a) => il(n, s, (p, f, d, y, g, w, T, E, z, O, G) => {
+  return (n, s, r, a) => rl(n, s, (p, f, d, y, g, w, T, E, z, O, G) => {
     [r, a] = kn(d, r, a);
     let b = p.pxRound, B = (F) => b(w(F, y, O, E)), S = (F) => b(T(F, g, G, z)), K, $, J;
     y.ori == 0 ? (K = An, J = Nl, $ = Qi) : (K = En, J = zl, $ = Xi);
@@ -1984,7 +1994,7 @@ function vu(e, t) {
         let be = f[F], le = B(be);
         M.push(j = le), q.push(S(d[F]));
       }
-    const C = { stroke: e(M, q, K, J, $, b), fill: null, clip: null, band: null, gaps: null, flags: $l }, W = C.stroke;
+    const C = { stroke: e(M, q, K, J, $, b), fill: null, clip: null, band: null, gaps: null, flags: Cl }, W = C.stroke;
     let [V, te] = zs(n, s);
     if (p.fill != null || V != 0) {
       let F = C.fill = new Path2D(W), qe = p.fillTo(n, s, p.min, p.max, V), be = S(qe);
@@ -2000,10 +2010,10 @@ function vu(e, t) {
     ] : Rt(n, s, r, a, W, te)), C;
   });
 }
-function yu(e) {
-  return vu(xu, e);
+function xu(e) {
+  return yu(ku, e);
 }
-function xu(e, t, l, n, s, r) {
+function ku(e, t, l, n, s, r) {
   const a = e.length;
   if (a < 2)
     return null;
@@ -2036,35 +2046,35 @@ function ni() {
   for (let e of bs)
     e.syncRect(!0);
 }
-Rl && (sl(tc, El, ni), sl(lc, El, ni, !0), sl(vn, El, () => {
+Rl && (sl(lc, Ll, ni), sl(nc, Ll, ni, !0), sl(vn, Ll, () => {
   Ie.pxRatio = ie;
 }));
-const ku = lr(), _u = er();
+const _u = lr(), Su = er();
 function si(e, t, l, n) {
   return (n ? [e[0], e[1]].concat(e.slice(2)) : [e[0]].concat(e.slice(1))).map((r, a) => vs(r, a, t, l));
 }
-function Su(e, t) {
+function Mu(e, t) {
   return e.map((l, n) => n == 0 ? {} : Me({}, t, l));
 }
 function vs(e, t, l, n) {
   return Me({}, t == 0 ? l : n, e);
 }
 function nr(e, t, l) {
-  return t == null ? Pl : [t, l];
+  return t == null ? Dl : [t, l];
 }
-const Mu = nr;
-function Tu(e, t, l) {
-  return t == null ? Pl : yn(t, l, Ls, !0);
+const Tu = nr;
+function Au(e, t, l) {
+  return t == null ? Dl : yn(t, l, Ls, !0);
 }
 function sr(e, t, l, n) {
-  return t == null ? Pl : _n(t, l, e.scales[n].log, !1);
+  return t == null ? Dl : _n(t, l, e.scales[n].log, !1);
 }
-const Au = sr;
+const Eu = sr;
 function or(e, t, l, n) {
-  return t == null ? Pl : Es(t, l, e.scales[n].log, !1);
+  return t == null ? Dl : Es(t, l, e.scales[n].log, !1);
 }
-const Eu = or;
-function Lu(e, t, l, n, s) {
+const Lu = or;
+function Pu(e, t, l, n, s) {
   let r = Ye(zo(e), zo(t)), a = t - e, p = vt(s / n * a, l);
   do {
     let f = l[p], d = n * f / a;
@@ -2077,7 +2087,7 @@ function oi(e) {
   let t, l;
   return e = e.replace(/(\d+)px/, (n, s) => (t = Ee((l = +s) * ie)) + "px"), [e, t, l];
 }
-function Pu(e) {
+function Du(e) {
   e.show && [e.font, e.labelFont].forEach((t) => {
     let l = pe(t[2] * ie, 1);
     t[0] = t[0].replace(/[0-9.]+px/, l + "px"), t[1] = l;
@@ -2101,24 +2111,24 @@ function Ie(e, t, l) {
   n.valToPosH = r, n.valToPosV = a;
   let f = !1;
   n.status = 0;
-  const d = n.root = ft(Fa);
+  const d = n.root = ft(Va);
   if (e.id != null && (d.id = e.id), lt(d, e.class), e.title) {
-    let o = ft(Oa, d);
+    let o = ft(Ia, d);
     o.textContent = e.title;
   }
-  const y = bt("canvas"), g = n.ctx = y.getContext("2d"), w = ft(Ia, d);
+  const y = bt("canvas"), g = n.ctx = y.getContext("2d"), w = ft(Ga, d);
   sl("click", w, (o) => {
-    o.target === E && (de != xl || ye != kl) && Ve.click(n, o);
+    o.target === E && (de != kl || ye != _l) && Ve.click(n, o);
   }, !0);
-  const T = n.under = ft(Ga, w);
+  const T = n.under = ft(Wa, w);
   w.appendChild(y);
-  const E = n.over = ft(Wa, w);
-  e = Dl(e);
+  const E = n.over = ft(Ha, w);
+  e = $l(e);
   const z = +se(e.pxAlign, 1), O = ti(z);
   (e.plugins || []).forEach((o) => {
     o.opts && (e = o.opts(n, e) || e);
   });
-  const G = e.ms || 1e-3, b = n.series = s == 1 ? si(e.series || [], qo, Xo, !1) : Su(e.series || [null], Qo), B = n.axes = si(e.axes || [], Yo, Jo, !0), S = n.scales = {}, K = n.bands = e.bands || [];
+  const G = e.ms || 1e-3, b = n.series = s == 1 ? si(e.series || [], qo, Xo, !1) : Mu(e.series || [null], Qo), B = n.axes = si(e.axes || [], Yo, Jo, !0), S = n.scales = {}, K = n.bands = e.bands || [];
   K.forEach((o) => {
     o.fill = ee(o.fill || null), o.dir = se(o.dir, -1);
   });
@@ -2142,7 +2152,7 @@ function Ie(e, t, l) {
         let u = Me({}, S[c.from], c, { key: o });
         u.valToPct = X(u), S[o] = u;
       } else {
-        i = S[o] = Me({}, o == $ ? Yi : pu, c), i.key = o;
+        i = S[o] = Me({}, o == $ ? Yi : hu, c), i.key = o;
         let u = i.time, h = i.range, m = It(h);
         if ((o != $ || s == 2 && !u) && (m && (h[0] == null || h[1] == null) && (h = {
           min: h[0] == null ? Co : {
@@ -2157,9 +2167,9 @@ function Ie(e, t, l) {
           }
         }, m = !1), !m && Mn(h))) {
           let v = h;
-          h = (k, _, A) => _ == null ? Pl : yn(_, A, v);
+          h = (k, _, A) => _ == null ? Dl : yn(_, A, v);
         }
-        i.range = ee(h || (u ? Mu : o == $ ? i.distr == 3 ? Au : i.distr == 4 ? Eu : nr : i.distr == 3 ? sr : i.distr == 4 ? or : Tu)), i.auto = ee(m ? !1 : i.auto), i.clamp = ee(i.clamp || fu), i._min = i._max = null, i.valToPct = X(i);
+        i.range = ee(h || (u ? Tu : o == $ ? i.distr == 3 ? Eu : i.distr == 4 ? Lu : nr : i.distr == 3 ? sr : i.distr == 4 ? or : Au)), i.auto = ee(m ? !1 : i.auto), i.clamp = ee(i.clamp || pu), i._min = i._max = null, i.valToPct = X(i);
       }
     }
   }
@@ -2172,13 +2182,13 @@ function Ie(e, t, l) {
     j(o);
   const M = S[$], q = M.distr;
   let C, W;
-  M.ori == 0 ? (lt(d, Va), C = r, W = a) : (lt(d, Ba), C = a, W = r);
+  M.ori == 0 ? (lt(d, Ba), C = r, W = a) : (lt(d, Oa), C = a, W = r);
   const V = {};
   for (let o in S) {
     let i = S[o];
     (i.min != null || i.max != null) && (V[o] = { min: i.min, max: i.max }, i.min = i.max = null);
   }
-  const te = e.tzDate || ((o) => new Date(Ee(o / G))), F = e.fmtDate || $s, qe = G == 1 ? Vc(te) : Ic(te), be = Ho(te, Wo(G == 1 ? Fc : Oc, F)), le = Uo(te, jo(Wc, F)), ce = [], Z = n.legend = Me({}, Uc, e.legend), R = n.cursor = Me({}, Qc, { drag: { y: s == 2 } }, e.cursor), Te = Z.show, Ge = R.show, ve = Z.markers;
+  const te = e.tzDate || ((o) => new Date(Ee(o / G))), F = e.fmtDate || $s, qe = G == 1 ? Bc(te) : Gc(te), be = Ho(te, Wo(G == 1 ? Vc : Ic, F)), le = Uo(te, jo(Hc, F)), ce = [], Z = n.legend = Me({}, Yc, e.legend), R = n.cursor = Me({}, Xc, { drag: { y: s == 2 } }, e.cursor), Te = Z.show, Ge = R.show, ve = Z.markers;
   Z.idxs = ce, ve.width = ee(ve.width), ve.dash = ee(ve.dash), ve.stroke = ee(ve.stroke), ve.fill = ee(ve.fill);
   let re, ht, Ze, xe = [], xt = [], Lt, ot = !1, Nt = {};
   if (Z.live) {
@@ -2188,23 +2198,23 @@ function Ie(e, t, l) {
       Nt[i] = Ts;
   }
   if (Te)
-    if (re = bt("table", Ka, d), Ze = bt("tbody", null, re), Z.mount(n, re), ot) {
+    if (re = bt("table", Ja, d), Ze = bt("tbody", null, re), Z.mount(n, re), ot) {
       ht = bt("thead", null, re, Ze);
       let o = bt("tr", null, ht);
       bt("th", null, o);
-      for (var rl in Lt)
-        bt("th", yo, o).textContent = rl;
+      for (var al in Lt)
+        bt("th", yo, o).textContent = al;
     } else
-      lt(re, Za), Z.live && lt(re, Ja);
-  const al = { show: !0 }, Fl = { show: !1 };
+      lt(re, Qa), Z.live && lt(re, Za);
+  const cl = { show: !0 }, Fl = { show: !1 };
   function nn(o, i) {
     if (i == 0 && (ot || !Z.live || s == 2))
-      return Pl;
-    let c = [], u = bt("tr", Qa, Ze, Ze.childNodes[i]);
+      return Dl;
+    let c = [], u = bt("tr", Xa, Ze, Ze.childNodes[i]);
     lt(u, o.class), o.show || lt(u, ll);
     let h = bt("th", null, u);
     if (ve.show) {
-      let k = ft(Xa, h);
+      let k = ft(ec, h);
       if (i > 0) {
         let _ = ve.width(n, i);
         _ && (k.style.border = _ + "px " + ve.dash(n, i) + " " + ve.stroke(n, i)), k.style.background = ve.fill(n, i);
@@ -2219,15 +2229,15 @@ function Ie(e, t, l) {
       if ((k.ctrlKey || k.metaKey) != Z.isolate) {
         let A = b.some((L, D) => D > 0 && D != _ && L.show);
         b.forEach((L, D) => {
-          D > 0 && St(D, A ? D == _ ? al : Fl : al, !0, Se.setSeries);
+          D > 0 && St(D, A ? D == _ ? cl : Fl : cl, !0, Se.setSeries);
         });
       } else
         St(_, { show: !o.show }, !0, Se.setSeries);
-    }, !1), pl && We(So, h, (k) => {
-      R._lock || (Kt(k), St(b.indexOf(o), Sl, !0, Se.setSeries));
+    }, !1), hl && We(So, h, (k) => {
+      R._lock || (Kt(k), St(b.indexOf(o), Ml, !0, Se.setSeries));
     }, !1));
     for (var v in Lt) {
-      let k = bt("td", ec, u);
+      let k = bt("td", tc, u);
       k.textContent = "--", c.push(k);
     }
     return [u, c];
@@ -2237,17 +2247,17 @@ function Ie(e, t, l) {
     const h = Ht.get(i) || {}, m = R.bind[o](n, i, c, u);
     m && (sl(o, i, h[o] = m), Ht.set(i, h));
   }
-  function cl(o, i, c) {
+  function ul(o, i, c) {
     const u = Ht.get(i) || {};
     for (let h in u)
       (o == null || h == o) && (hs(h, i, u[h]), delete u[h]);
     o == null && Ht.delete(i);
   }
-  let Pt = 0, jt = 0, Y = 0, P = 0, he = 0, Ae = 0, ul = he, Ut = Ae, kt = Y, Yt = P, Qe = 0, it = 0, Ke = 0, dt = 0;
+  let Pt = 0, jt = 0, Y = 0, P = 0, he = 0, Ae = 0, fl = he, Ut = Ae, kt = Y, Yt = P, Qe = 0, it = 0, Ke = 0, dt = 0;
   n.bbox = {};
-  let Pn = !1, sn = !1, fl = !1, qt = !1, on = !1, rt = !1;
+  let Pn = !1, sn = !1, pl = !1, qt = !1, on = !1, rt = !1;
   function Dn(o, i, c) {
-    (c || o != n.width || i != n.height) && Bs(o, i), wl(!1), fl = !0, sn = !0, bl();
+    (c || o != n.width || i != n.height) && Bs(o, i), bl(!1), pl = !0, sn = !0, vl();
   }
   function Bs(o, i) {
     n.width = Pt = Y = o, n.height = jt = P = i, he = Ae = 0, cr(), ur();
@@ -2330,26 +2340,26 @@ function Ie(e, t, l) {
   R.idxs = ce, R._lock = !1;
   let Oe = R.points;
   Oe.show = ee(Oe.show), Oe.size = ee(Oe.size), Oe.stroke = ee(Oe.stroke), Oe.width = ee(Oe.width), Oe.fill = ee(Oe.fill);
-  const _t = n.focus = Me({}, e.focus || { alpha: 0.3 }, R.focus), pl = _t.prox >= 0, hl = pl && Oe.one;
-  let at = [], dl = [], ml = [];
+  const _t = n.focus = Me({}, e.focus || { alpha: 0.3 }, R.focus), hl = _t.prox >= 0, dl = hl && Oe.one;
+  let at = [], ml = [], gl = [];
   function Os(o, i) {
     let c = Oe.show(n, i);
     if (c instanceof HTMLElement)
-      return lt(c, qa), lt(c, o.class), Et(c, -10, -10, Y, P), E.insertBefore(c, at[i]), c;
+      return lt(c, Ka), lt(c, o.class), Et(c, -10, -10, Y, P), E.insertBefore(c, at[i]), c;
   }
   function Is(o, i) {
     if (s == 1 || i > 0) {
       let c = s == 1 && S[o.scale].time, u = o.value;
-      o.value = c ? Bo(u) ? Uo(te, jo(u, F)) : u || le : u || au, o.label = o.label || (c ? eu : Xc);
+      o.value = c ? Bo(u) ? Uo(te, jo(u, F)) : u || le : u || cu, o.label = o.label || (c ? tu : eu);
     }
-    if (hl || i > 0) {
-      o.width = o.width == null ? 1 : o.width, o.paths = o.paths || ku || pc, o.fillTo = ee(o.fillTo || hu), o.pxAlign = +se(o.pxAlign, z), o.pxRound = ti(o.pxAlign), o.stroke = ee(o.stroke || null), o.fill = ee(o.fill || null), o._stroke = o._fill = o._paths = o._focus = null;
-      let c = cu(Ye(1, o.width), 1), u = o.points = Me({}, {
+    if (dl || i > 0) {
+      o.width = o.width == null ? 1 : o.width, o.paths = o.paths || _u || hc, o.fillTo = ee(o.fillTo || du), o.pxAlign = +se(o.pxAlign, z), o.pxRound = ti(o.pxAlign), o.stroke = ee(o.stroke || null), o.fill = ee(o.fill || null), o._stroke = o._fill = o._paths = o._focus = null;
+      let c = uu(Ye(1, o.width), 1), u = o.points = Me({}, {
         size: c,
         width: Ye(1, c * 0.2),
         stroke: o.stroke,
         space: c * 2,
-        paths: _u,
+        paths: Su,
         _stroke: null,
         _fill: null
       }, o.points);
@@ -2362,7 +2372,7 @@ function Ie(e, t, l) {
     if (Ge) {
       ce.splice(i, 0, null);
       let c = null;
-      hl ? i == 0 && (c = Os(o, i)) : i > 0 && (c = Os(o, i)), at.splice(i, 0, c), dl.splice(i, 0, 0), ml.splice(i, 0, 0);
+      dl ? i == 0 && (c = Os(o, i)) : i > 0 && (c = Os(o, i)), at.splice(i, 0, c), ml.splice(i, 0, 0), gl.splice(i, 0, 0);
     }
     Ne("addSeries", i);
   }
@@ -2374,9 +2384,9 @@ function Ie(e, t, l) {
     if (b.splice(o, 1), Te) {
       Z.values.splice(o, 1), xt.splice(o, 1);
       let i = xe.splice(o, 1)[0];
-      cl(null, i.firstChild), i.remove();
+      ul(null, i.firstChild), i.remove();
     }
-    Ge && (ce.splice(o, 1), at.splice(o, 1)[0].remove(), dl.splice(o, 1), ml.splice(o, 1)), Ne("delSeries", o);
+    Ge && (ce.splice(o, 1), at.splice(o, 1)[0].remove(), ml.splice(o, 1), gl.splice(o, 1)), Ne("delSeries", o);
   }
   n.delSeries = pr;
   const Jt = [!1, !1, !1, !1];
@@ -2387,7 +2397,7 @@ function Ie(e, t, l) {
       let h = u.time;
       o.size = ee(o.size), o.space = ee(o.space), o.rotate = ee(o.rotate), It(o.incrs) && o.incrs.forEach((v) => {
         !Wt.has(v) && Wt.set(v, Ei(v));
-      }), o.incrs = ee(o.incrs || (u.distr == 2 ? Rc : h ? G == 1 ? zc : Bc : tl)), o.splits = ee(o.splits || (h && u.distr == 1 ? qe : u.distr == 3 ? ms : u.distr == 4 ? nu : lu)), o.stroke = ee(o.stroke), o.grid.stroke = ee(o.grid.stroke), o.ticks.stroke = ee(o.ticks.stroke), o.border.stroke = ee(o.border.stroke);
+      }), o.incrs = ee(o.incrs || (u.distr == 2 ? Nc : h ? G == 1 ? Fc : Oc : tl)), o.splits = ee(o.splits || (h && u.distr == 1 ? qe : u.distr == 3 ? ms : u.distr == 4 ? su : nu)), o.stroke = ee(o.stroke), o.grid.stroke = ee(o.grid.stroke), o.ticks.stroke = ee(o.ticks.stroke), o.border.stroke = ee(o.border.stroke);
       let m = o.values;
       o.values = // static array of tick values
       It(m) && !It(m[0]) ? ee(m) : (
@@ -2396,11 +2406,11 @@ function Ie(e, t, l) {
           // config array of fmtDate string tpls
           It(m) ? Ho(te, Wo(m, F)) : (
             // fmtDate string tpl
-            Bo(m) ? Gc(te, m) : m || be
+            Bo(m) ? Wc(te, m) : m || be
           )
-        ) : m || tu
-      ), o.filter = ee(o.filter || (u.distr >= 3 && u.log == 10 ? iu : u.distr == 3 && u.log == 2 ? ru : Ti)), o.font = oi(o.font), o.labelFont = oi(o.labelFont), o._size = o.size(n, null, i, 0), o._space = o._rotate = o._incrs = o._found = // foundIncrSpace
-      o._splits = o._values = null, o._size > 0 && (Jt[i] = !0, o._el = ft(Ha, w));
+        ) : m || lu
+      ), o.filter = ee(o.filter || (u.distr >= 3 && u.log == 10 ? ru : u.distr == 3 && u.log == 2 ? au : Ti)), o.font = oi(o.font), o.labelFont = oi(o.labelFont), o._size = o.size(n, null, i, 0), o._space = o._rotate = o._incrs = o._found = // foundIncrSpace
+      o._splits = o._values = null, o._size > 0 && (Jt[i] = !0, o._el = ft(ja, w));
     }
   }
   function Vl(o, i, c, u) {
@@ -2427,9 +2437,9 @@ function Ie(e, t, l) {
       }
       n._data = t = c;
     }
-    if (wl(!0), Ne("setData"), q == 2 && (fl = !0), i !== !1) {
+    if (bl(!0), Ne("setData"), q == 2 && (pl = !0), i !== !1) {
       let c = M;
-      c.auto(n, Bl) ? $n() : Vt($, c.min, c.max), qt = qt || R.left >= 0, rt = !0, bl();
+      c.auto(n, Bl) ? $n() : Vt($, c.min, c.max), qt = qt || R.left >= 0, rt = !0, vl();
     }
   }
   n.setData = Ws;
@@ -2438,16 +2448,16 @@ function Ie(e, t, l) {
     let o, i;
     s == 1 && (Fe > 0 ? (De = rn[0] = 0, $e = rn[1] = Fe - 1, o = t[0][De], i = t[0][$e], q == 2 ? (o = De, i = $e) : o == i && (q == 3 ? [o, i] = _n(o, o, M.log, !1) : q == 4 ? [o, i] = Es(o, o, M.log, !1) : M.time ? i = o + Ee(86400 / G) : [o, i] = yn(o, i, Ls, !0))) : (De = rn[0] = o = null, $e = rn[1] = i = null)), Vt($, o, i);
   }
-  let an, gl, Cn, Rn, Nn, zn, Fn, Vn, Bn, Je;
+  let an, wl, Cn, Rn, Nn, zn, Fn, Vn, Bn, Je;
   function Hs(o, i, c, u, h, m) {
-    o ??= ko, c ??= Ds, u ??= "butt", h ??= ko, m ??= "round", o != an && (g.strokeStyle = an = o), h != gl && (g.fillStyle = gl = h), i != Cn && (g.lineWidth = Cn = i), m != Nn && (g.lineJoin = Nn = m), u != zn && (g.lineCap = zn = u), c != Rn && g.setLineDash(Rn = c);
+    o ??= ko, c ??= Ds, u ??= "butt", h ??= ko, m ??= "round", o != an && (g.strokeStyle = an = o), h != wl && (g.fillStyle = wl = h), i != Cn && (g.lineWidth = Cn = i), m != Nn && (g.lineJoin = Nn = m), u != zn && (g.lineCap = zn = u), c != Rn && g.setLineDash(Rn = c);
   }
   function js(o, i, c, u) {
-    i != gl && (g.fillStyle = gl = i), o != Fn && (g.font = Fn = o), c != Vn && (g.textAlign = Vn = c), u != Bn && (g.textBaseline = Bn = u);
+    i != wl && (g.fillStyle = wl = i), o != Fn && (g.font = Fn = o), c != Vn && (g.textAlign = Vn = c), u != Bn && (g.textBaseline = Bn = u);
   }
   function On(o, i, c, u, h = 0) {
     if (u.length > 0 && o.auto(n, Bl) && (i == null || i.min == null)) {
-      let m = se(De, 0), v = se($e, u.length - 1), k = c.min == null ? ic(u, m, v, h, o.distr == 3) : [c.min, c.max];
+      let m = se(De, 0), v = se($e, u.length - 1), k = c.min == null ? rc(u, m, v, h, o.distr == 3) : [c.min, c.max];
       o.min = yt(o.min, c.min = k[0]), o.max = Ye(o.max, c.max = k[1]);
     }
   }
@@ -2463,12 +2473,12 @@ function Ie(e, t, l) {
       let h = S[u];
       V[u] == null && h.from != null && V[h.from] != null && (V[u] = Us);
     }
-    V[$] != null && wl(!0);
+    V[$] != null && bl(!0);
     let o = {};
     for (let u in V) {
       let h = V[u];
       if (h != null) {
-        let m = o[u] = Dl(S[u], mc);
+        let m = o[u] = $l(S[u], gc);
         if (h.min != null)
           Me(m, h);
         else if (u != $ || s == 2)
@@ -2535,7 +2545,7 @@ function Ie(e, t, l) {
         s == 2 ? h > 0 && i.y && (u._paths = null) : i[u.scale] && (u._paths = null);
       });
       for (let u in i)
-        fl = !0, Ne("setScale", u);
+        pl = !0, Ne("setScale", u);
       Ge && R.left >= 0 && (qt = rt = !0);
     }
     for (let u in V)
@@ -2603,13 +2613,13 @@ function Ie(e, t, l) {
         let ne = b[H.series[1]], Q = t[H.series[1]], I = (ne._paths || en).band;
         It(I) && (I = H.dir == 1 ? I[0] : I[1]);
         let N, ge = null;
-        ne.show && I && ac(Q, De, $e) ? (ge = H.fill(n, oe) || m, N = ne._paths.clip) : I = null, In(i, c, u, h, ge, v, k, _, A, L, N, I), D = !0;
+        ne.show && I && cc(Q, De, $e) ? (ge = H.fill(n, oe) || m, N = ne._paths.clip) : I = null, In(i, c, u, h, ge, v, k, _, A, L, N, I), D = !0;
       }
     }), D || In(i, c, u, h, m, v, k, _, A, L);
   }
-  const Ks = $l | ws;
+  const Ks = Cl | ws;
   function In(o, i, c, u, h, m, v, k, _, A, L, D) {
-    Hs(o, i, c, u, h), (_ || A || D) && (g.save(), _ && g.clip(_), A && g.clip(A)), D ? (k & Ks) == Ks ? (g.clip(D), L && g.clip(L), un(h, v), cn(o, m, i)) : k & ws ? (un(h, v), g.clip(D), cn(o, m, i)) : k & $l && (g.save(), g.clip(D), L && g.clip(L), un(h, v), g.restore(), cn(o, m, i)) : (un(h, v), cn(o, m, i)), (_ || A || D) && g.restore();
+    Hs(o, i, c, u, h), (_ || A || D) && (g.save(), _ && g.clip(_), A && g.clip(A)), D ? (k & Ks) == Ks ? (g.clip(D), L && g.clip(L), un(h, v), cn(o, m, i)) : k & ws ? (un(h, v), g.clip(D), cn(o, m, i)) : k & Cl && (g.save(), g.clip(D), L && g.clip(L), un(h, v), g.restore(), cn(o, m, i)) : (un(h, v), cn(o, m, i)), (_ || A || D) && g.restore();
   }
   function cn(o, i, c) {
     c > 0 && (i instanceof Map ? i.forEach((u, h) => {
@@ -2618,7 +2628,7 @@ function Ie(e, t, l) {
   }
   function un(o, i) {
     i instanceof Map ? i.forEach((c, u) => {
-      g.fillStyle = gl = u, g.fill(c);
+      g.fillStyle = wl = u, g.fill(c);
     }) : i != null && o && g.fill(i);
   }
   function br(o, i, c, u) {
@@ -2627,7 +2637,7 @@ function Ie(e, t, l) {
       m = [0, 0];
     else {
       let v = h._space = h.space(n, o, i, c, u), k = h._incrs = h.incrs(n, o, i, c, u, v);
-      m = Lu(i, c, k, u, v);
+      m = Pu(i, c, k, u, v);
     }
     return h._found = m;
   }
@@ -2647,10 +2657,10 @@ function Ie(e, t, l) {
         return;
       let h = S[c.scale];
       if (h.min == null) {
-        c._show && (i = !1, c._show = !1, wl(!1));
+        c._show && (i = !1, c._show = !1, bl(!1));
         return;
       } else
-        c._show || (i = !1, c._show = !0, wl(!1));
+        c._show || (i = !1, c._show = !0, bl(!1));
       let m = c.side, v = m % 2, { min: k, max: _ } = h, [A, L] = br(u, k, _, v == 0 ? Y : P);
       if (L == 0)
         return;
@@ -2686,7 +2696,7 @@ function Ie(e, t, l) {
         continue;
       let L = S[i.scale], D = u == 0 ? Ke : dt, H = u == 0 ? Qe : it, oe = i._splits, ne = L.distr == 2 ? oe.map((je) => mt[je]) : oe, Q = L.distr == 2 ? mt[oe[1]] - mt[oe[0]] : _, I = i.ticks, N = i.border, ge = I.show ? I.size : 0, ke = Ee(ge * ie), ze = Ee((i.alignTo == 2 ? i._size - ge - i.gap : i.gap) * ie), ue = i._rotate * -bn / 180, _e = O(i._pos * ie), Xe = (ke + ze) * k, He = _e + Xe;
       m = u == 0 ? He : 0, h = u == 1 ? He : 0;
-      let ct = i.font[0], gt = i.align == 1 ? Tl : i.align == 2 ? ns : ue > 0 ? Tl : ue < 0 ? ns : u == 0 ? "center" : c == 3 ? ns : Tl, Tt = ue || u == 1 ? "middle" : c == 2 ? jl : xo;
+      let ct = i.font[0], gt = i.align == 1 ? Al : i.align == 2 ? ns : ue > 0 ? Al : ue < 0 ? ns : u == 0 ? "center" : c == 3 ? ns : Al, Tt = ue || u == 1 ? "middle" : c == 2 ? jl : xo;
       js(ct, v, gt, Tt);
       let et = i.font[1] * i.lineGap, ut = oe.map((je) => O(p(je, L, D, H))), wt = i._values;
       for (let je = 0; je < wt.length; je++) {
@@ -2740,7 +2750,7 @@ function Ie(e, t, l) {
     }
     Ne("drawAxes");
   }
-  function wl(o) {
+  function bl(o) {
     b.forEach((i, c) => {
       c > 0 && (i._paths = null, o && (s == 1 ? (i.min = null, i.max = null) : i.facets.forEach((u) => {
         u.min = null, u.max = null;
@@ -2754,45 +2764,45 @@ function Ie(e, t, l) {
       Ne(...Ol[o]);
     Ol.length = 0;
   }
-  function bl() {
-    fn || (kc(Js), fn = !0);
+  function vl() {
+    fn || (_c(Js), fn = !0);
   }
   function _r(o, i = !1) {
     fn = !0, Wn = i, o(n), Js(), i && Ol.length > 0 && queueMicrotask(kr);
   }
   n.batch = _r;
   function Js() {
-    if (Pn && (dr(), Pn = !1), fl && (rr(), fl = !1), sn) {
-      if (we(T, Tl, he), we(T, jl, Ae), we(T, Yl, Y), we(T, ql, P), we(E, Tl, he), we(E, jl, Ae), we(E, Yl, Y), we(E, ql, P), we(w, Yl, Pt), we(w, ql, jt), y.width = Ee(Pt * ie), y.height = Ee(jt * ie), B.forEach(({ _el: o, _show: i, _size: c, _pos: u, side: h }) => {
+    if (Pn && (dr(), Pn = !1), pl && (rr(), pl = !1), sn) {
+      if (we(T, Al, he), we(T, jl, Ae), we(T, Yl, Y), we(T, ql, P), we(E, Al, he), we(E, jl, Ae), we(E, Yl, Y), we(E, ql, P), we(w, Yl, Pt), we(w, ql, jt), y.width = Ee(Pt * ie), y.height = Ee(jt * ie), B.forEach(({ _el: o, _show: i, _size: c, _pos: u, side: h }) => {
         if (o != null)
           if (i) {
             let m = h === 3 || h === 0 ? c : 0, v = h % 2 == 1;
             we(o, v ? "left" : "top", u - m), we(o, v ? "width" : "height", c), we(o, v ? "top" : "left", v ? Ae : he), we(o, v ? "height" : "width", v ? P : Y), ps(o, ll);
           } else
             lt(o, ll);
-      }), an = gl = Cn = Nn = zn = Fn = Vn = Bn = Rn = null, Je = 1, Wl(!0), he != ul || Ae != Ut || Y != kt || P != Yt) {
-        wl(!1);
+      }), an = wl = Cn = Nn = zn = Fn = Vn = Bn = Rn = null, Je = 1, Wl(!0), he != fl || Ae != Ut || Y != kt || P != Yt) {
+        bl(!1);
         let o = Y / kt, i = P / Yt;
         if (Ge && !qt && R.left >= 0) {
-          R.left *= o, R.top *= i, vl && Et(vl, Ee(R.left), 0, Y, P), yl && Et(yl, 0, Ee(R.top), Y, P);
+          R.left *= o, R.top *= i, yl && Et(yl, Ee(R.left), 0, Y, P), xl && Et(xl, 0, Ee(R.top), Y, P);
           for (let c = 0; c < at.length; c++) {
             let u = at[c];
-            u != null && (dl[c] *= o, ml[c] *= i, Et(u, pt(dl[c]), pt(ml[c]), Y, P));
+            u != null && (ml[c] *= o, gl[c] *= i, Et(u, pt(ml[c]), pt(gl[c]), Y, P));
           }
         }
         if (me.show && !on && me.left >= 0 && me.width > 0) {
           me.left *= o, me.width *= o, me.top *= i, me.height *= i;
           for (let c in Kn)
-            we(_l, c, me[c]);
+            we(Sl, c, me[c]);
         }
-        ul = he, Ut = Ae, kt = Y, Yt = P;
+        fl = he, Ut = Ae, kt = Y, Yt = P;
       }
       Ne("setSize"), sn = !1;
     }
     Pt > 0 && jt > 0 && (g.clearRect(0, 0, y.width, y.height), Ne("drawClear"), U.forEach((o) => o()), Ne("draw")), me.show && on && (pn(me), on = !1), Ge && qt && (Qt(null, !0, !1), qt = !1), Z.show && Z.live && rt && (Yn(), rt = !1), f || (f = !0, n.status = 1, Ne("ready")), Bl = !1, fn = !1;
   }
   n.redraw = (o, i) => {
-    fl = i || !1, o !== !1 ? Vt($, M.min, M.max) : bl();
+    pl = i || !1, o !== !1 ? Vt($, M.min, M.max) : vl();
   };
   function Hn(o, i) {
     let c = S[o];
@@ -2807,14 +2817,14 @@ function Ie(e, t, l) {
       }
       if (Fe > 1 && i.min != null && i.max != null && i.max - i.min < 1e-16)
         return;
-      o == $ && c.distr == 2 && Fe > 0 && (i.min = vt(i.min, t[0]), i.max = vt(i.max, t[0]), i.min == i.max && i.max++), V[o] = i, Pn = !0, bl();
+      o == $ && c.distr == 2 && Fe > 0 && (i.min = vt(i.min, t[0]), i.max = vt(i.max, t[0]), i.min == i.max && i.max++), V[o] = i, Pn = !0, vl();
     }
   }
   n.setScale = Hn;
-  let jn, Un, vl, yl, Zs, Qs, xl, kl, Xs, eo, de, ye, Ft = !1;
+  let jn, Un, yl, xl, Zs, Qs, kl, _l, Xs, eo, de, ye, Ft = !1;
   const Ve = R.drag;
   let Ce = Ve.x, Re = Ve.y;
-  Ge && (R.x && (jn = ft(Ua, E)), R.y && (Un = ft(Ya, E)), M.ori == 0 ? (vl = jn, yl = Un) : (vl = Un, yl = jn), de = R.left, ye = R.top);
+  Ge && (R.x && (jn = ft(Ya, E)), R.y && (Un = ft(qa, E)), M.ori == 0 ? (yl = jn, xl = Un) : (yl = Un, xl = jn), de = R.left, ye = R.top);
   const me = n.select = Me({
     show: !0,
     over: !0,
@@ -2822,11 +2832,11 @@ function Ie(e, t, l) {
     width: 0,
     top: 0,
     height: 0
-  }, e.select), _l = me.show ? ft(ja, me.over ? E : T) : null;
+  }, e.select), Sl = me.show ? ft(Ua, me.over ? E : T) : null;
   function pn(o, i) {
     if (me.show) {
       for (let c in o)
-        me[c] = o[c], c in Kn && we(_l, c, o[c]);
+        me[c] = o[c], c in Kn && we(Sl, c, o[c]);
       i !== !1 && Ne("setSelect");
     }
   }
@@ -2835,7 +2845,7 @@ function Ie(e, t, l) {
     if (b[o].show)
       Te && ps(xe[o], ll);
     else if (Te && lt(xe[o], ll), Ge) {
-      let c = hl ? at[0] : at[o];
+      let c = dl ? at[0] : at[o];
       c != null && Et(c, -10, -10, Y, P);
     }
   }
@@ -2844,7 +2854,7 @@ function Ie(e, t, l) {
   }
   function St(o, i, c, u) {
     i.focus != null && Lr(o), i.show != null && b.forEach((h, m) => {
-      m > 0 && (o == m || o == null) && (h.show = i.show, Sr(m), s == 2 ? (Vt(h.facets[0].scale, null, null), Vt(h.facets[1].scale, null, null)) : Vt(h.scale, null, null), bl());
+      m > 0 && (o == m || o == null) && (h.show = i.show, Sr(m), s == 2 ? (Vt(h.facets[0].scale, null, null), Vt(h.facets[1].scale, null, null)) : Vt(h.scale, null, null), vl());
     }), c !== !1 && Ne("setSeries", o, i), u && Hl("setSeries", n, o, i);
   }
   n.setSeries = St;
@@ -2862,7 +2872,7 @@ function Ie(e, t, l) {
     b[o].alpha = i, Ge && at[o] != null && (at[o].style.opacity = i), Te && xe[o] && (xe[o].style.opacity = i);
   }
   let Dt, Bt, Zt;
-  const Sl = { focus: !0 };
+  const Ml = { focus: !0 };
   function Lr(o) {
     if (o != Zt) {
       let i = o == null, c = _t.alpha != 1;
@@ -2871,11 +2881,11 @@ function Ie(e, t, l) {
           let m = i || h == 0 || h == o;
           u._focus = i ? null : m, c && Er(h, m ? 1 : _t.alpha);
         }
-      }), Zt = o, c && bl();
+      }), Zt = o, c && vl();
     }
   }
-  Te && pl && We(Mo, re, (o) => {
-    R._lock || (Kt(o), Zt != null && St(null, Sl, !0, Se.setSeries));
+  Te && hl && We(Mo, re, (o) => {
+    R._lock || (Kt(o), Zt != null && St(null, Ml, !0, Se.setSeries));
   });
   function Mt(o, i, c) {
     let u = S[i];
@@ -2883,7 +2893,7 @@ function Ie(e, t, l) {
     let h = Y;
     u.ori == 1 && (h = P, o = h - o), u.dir == -1 && (o = h - o);
     let m = u._min, v = u._max, k = o / h, _ = m + (v - m) * k, A = u.distr;
-    return A == 3 ? Ll(10, _) : A == 4 ? uc(_, u.asinh) : A == 100 ? u.bwd(_) : _;
+    return A == 3 ? Pl(10, _) : A == 4 ? fc(_, u.asinh) : A == 100 ? u.bwd(_) : _;
   }
   function Pr(o, i) {
     let c = Mt(o, $, i);
@@ -2903,10 +2913,10 @@ function Ie(e, t, l) {
     de = o.left, ye = o.top, Qt(null, i, c);
   };
   function to(o, i) {
-    we(_l, Tl, me.left = o), we(_l, Yl, me.width = i);
+    we(Sl, Al, me.left = o), we(Sl, Yl, me.width = i);
   }
   function lo(o, i) {
-    we(_l, jl, me.top = o), we(_l, ql, me.height = i);
+    we(Sl, jl, me.top = o), we(Sl, ql, me.height = i);
   }
   let Il = M.ori == 0 ? to : lo, Gl = M.ori == 1 ? to : lo;
   function Dr() {
@@ -2922,7 +2932,7 @@ function Ie(e, t, l) {
   function Yn(o, i) {
     if (o != null && (o.idxs ? o.idxs.forEach((c, u) => {
       ce[u] = c;
-    }) : dc(o.idx) || ce.fill(o.idx), Z.idx = ce[0]), Te && Z.live) {
+    }) : mc(o.idx) || ce.fill(o.idx), Z.idx = ce[0]), Te && Z.live) {
       for (let c = 0; c < b.length; c++)
         (c > 0 || s == 1 && !ot) && $r(c, ce[c]);
       Dr();
@@ -2935,7 +2945,7 @@ function Ie(e, t, l) {
     ot ? h = c.values(n, o, i) ?? Nt : (h = c.value(n, i == null ? null : u[i], o, i), h = h == null ? Nt : { _: h }), Z.values[o] = h;
   }
   function Qt(o, i, c) {
-    Xs = de, eo = ye, [de, ye] = R.move(n, de, ye), R.left = de, R.top = ye, Ge && (vl && Et(vl, Ee(de), 0, Y, P), yl && Et(yl, 0, Ee(ye), Y, P));
+    Xs = de, eo = ye, [de, ye] = R.move(n, de, ye), R.left = de, R.top = ye, Ge && (yl && Et(yl, Ee(de), 0, Y, P), xl && Et(xl, 0, Ee(ye), Y, P));
     let u, h = De > $e;
     Dt = fe, Bt = null;
     let m = M.ori == 0 ? Y : P, v = M.ori == 1 ? Y : P;
@@ -2945,7 +2955,7 @@ function Ie(e, t, l) {
         let _ = at[k];
         _ != null && Et(_, -10, -10, Y, P);
       }
-      pl && St(null, Sl, !0, o == null && Se.setSeries), Z.live && (ce.fill(u), rt = !0);
+      hl && St(null, Ml, !0, o == null && Se.setSeries), Z.live && (ce.fill(u), rt = !0);
     } else {
       let k, _, A;
       s == 1 && (k = M.ori == 0 ? de : ye, _ = Mt(k, $), u = R.idx = vt(_, t[0], De, $e), A = C(t[0][u], M, m, 0));
@@ -2954,7 +2964,7 @@ function Ie(e, t, l) {
         let ge = b[N], ke = ce[N], ze = ke == null ? null : s == 1 ? t[N][ke] : t[N][1][ke], ue = R.dataIdx(n, N, u, _), _e = ue == null ? null : s == 1 ? t[N][ue] : t[N][1][ue];
         if (rt = rt || _e != ze || ue != ke, ce[N] = ue, N > 0 && ge.show) {
           let Xe = ue == null ? -10 : ue == u ? A : C(s == 1 ? t[0][ue] : t[N][0][ue], M, m, 0), He = _e == null ? -10 : W(_e, s == 1 ? S[ge.scale] : S[ge.facets[1].scale], v, 0);
-          if (pl && _e != null) {
+          if (hl && _e != null) {
             let ct = M.ori == 1 ? de : ye, gt = Le(_t.dist(n, N, ue, He, ct));
             if (gt < Dt) {
               let Tt = _t.bias;
@@ -2968,7 +2978,7 @@ function Ie(e, t, l) {
                 Dt = gt, Bt = N;
             }
           }
-          if (rt || hl) {
+          if (rt || dl) {
             let ct, gt;
             M.ori == 0 ? (ct = Xe, gt = He) : (ct = He, gt = Xe);
             let Tt, et, ut, wt, At, je, tt = !0, Xt = Oe.bbox;
@@ -2978,20 +2988,20 @@ function Ie(e, t, l) {
               ut = Ue.left, wt = Ue.top, Tt = Ue.width, et = Ue.height;
             } else
               ut = ct, wt = gt, Tt = et = Oe.size(n, N);
-            if (je = Oe.fill(n, N), At = Oe.stroke(n, N), hl)
+            if (je = Oe.fill(n, N), At = Oe.stroke(n, N), dl)
               N == Bt && Dt <= _t.prox && (L = ut, D = wt, H = Tt, oe = et, ne = tt, Q = je, I = At);
             else {
               let Ue = at[N];
-              Ue != null && (dl[N] = ut, ml[N] = wt, $o(Ue, Tt, et, tt), Po(Ue, je, At), Et(Ue, pt(ut), pt(wt), Y, P));
+              Ue != null && (ml[N] = ut, gl[N] = wt, $o(Ue, Tt, et, tt), Po(Ue, je, At), Et(Ue, pt(ut), pt(wt), Y, P));
             }
           }
         }
       }
-      if (hl) {
+      if (dl) {
         let N = _t.prox, ge = Zt == null ? Dt <= N : Dt > N || Bt != Zt;
         if (rt || ge) {
           let ke = at[0];
-          ke != null && (dl[0] = L, ml[0] = D, $o(ke, H, oe, ne), Po(ke, Q, I), Et(ke, pt(L), pt(D), Y, P));
+          ke != null && (ml[0] = L, gl[0] = D, $o(ke, H, oe, ne), Po(ke, Q, I), Et(ke, pt(L), pt(D), Y, P));
         }
       }
     }
@@ -3013,7 +3023,7 @@ function Ie(e, t, l) {
         let A = Ve.uni;
         A != null ? Ce && Re && (Ce = k >= A, Re = _ >= A, !Ce && !Re && (_ > k ? Re = !0 : Ce = !0)) : Ve.x && Ve.y && (Ce || Re) && (Ce = Re = !0);
         let L, D;
-        Ce && (M.ori == 0 ? (L = xl, D = de) : (L = kl, D = ye), Il(yt(L, D), Le(D - L)), Re || Gl(0, v)), Re && (M.ori == 1 ? (L = xl, D = de) : (L = kl, D = ye), Gl(yt(L, D), Le(D - L)), Ce || Il(0, m)), !Ce && !Re && (Il(0, 0), Gl(0, 0));
+        Ce && (M.ori == 0 ? (L = kl, D = de) : (L = _l, D = ye), Il(yt(L, D), Le(D - L)), Re || Gl(0, v)), Re && (M.ori == 1 ? (L = kl, D = de) : (L = _l, D = ye), Gl(yt(L, D), Le(D - L)), Ce || Il(0, m)), !Ce && !Re && (Il(0, 0), Gl(0, 0));
       }
     if (Ve._x = Ce, Ve._y = Re, o == null) {
       if (c) {
@@ -3023,9 +3033,9 @@ function Ie(e, t, l) {
         }
         Hl(ss, n, de, ye, Y, P, u);
       }
-      if (pl) {
+      if (hl) {
         let k = c && Se.setSeries, _ = _t.prox;
-        Zt == null ? Dt <= _ && St(Bt, Sl, !0, k) : Dt > _ ? St(null, Sl, !0, k) : Bt != Zt && St(Bt, Sl, !0, k);
+        Zt == null ? Dt <= _ && St(Bt, Ml, !0, k) : Dt > _ ? St(null, Ml, !0, k) : Bt != Zt && St(Bt, Ml, !0, k);
       }
     }
     rt && (Z.idx = u, Yn()), i !== !1 && Ne("setCursor");
@@ -3056,7 +3066,7 @@ function Ie(e, t, l) {
         c = u, u = ct;
       }
     }
-    _ && (i == null || i.cursor.event.type == ss) && ((c <= 1 || c >= Y - 1) && (c = el(c, Y)), (u <= 1 || u >= P - 1) && (u = el(u, P))), k ? (Zs = c, Qs = u, [xl, kl] = R.move(n, c, u)) : (de = c, ye = u);
+    _ && (i == null || i.cursor.event.type == ss) && ((c <= 1 || c >= Y - 1) && (c = el(c, Y)), (u <= 1 || u >= P - 1) && (u = el(u, P))), k ? (Zs = c, Qs = u, [kl, _l] = R.move(n, c, u)) : (de = c, ye = u);
   }
   const Kn = {
     width: 0,
@@ -3069,7 +3079,7 @@ function Ie(e, t, l) {
   }
   let so, oo, io, ro;
   function ao(o, i, c, u, h, m, v) {
-    Ft = !0, Ce = Re = Ve._x = Ve._y = !1, qn(o, i, c, u, h, m, v, !0, !1), o != null && (We(os, us, co, !1), Hl(_o, n, xl, kl, Y, P, null));
+    Ft = !0, Ce = Re = Ve._x = Ve._y = !1, qn(o, i, c, u, h, m, v, !0, !1), o != null && (We(os, us, co, !1), Hl(_o, n, kl, _l, Y, P, null));
     let { left: k, top: _, width: A, height: L } = me;
     so = k, oo = _, io = A, ro = L;
   }
@@ -3093,7 +3103,7 @@ function Ie(e, t, l) {
         }
       Jn();
     } else R.lock && (R._lock = !R._lock, Qt(i, !0, o != null));
-    o != null && (cl(os, us), Hl(os, n, de, ye, Y, P, null));
+    o != null && (ul(os, us), Hl(os, n, de, ye, Y, P, null));
   }
   function Cr(o, i, c, u, h, m, v) {
     if (R._lock)
@@ -3102,7 +3112,7 @@ function Ie(e, t, l) {
     let k = Ft;
     if (Ft) {
       let _ = !0, A = !0, L = 10, D, H;
-      M.ori == 0 ? (D = Ce, H = Re) : (D = Re, H = Ce), D && H && (_ = de <= L || de >= Y - L, A = ye <= L || ye >= P - L), D && _ && (de = de < xl ? 0 : Y), H && A && (ye = ye < kl ? 0 : P), Qt(null, !0, !0), Ft = !1;
+      M.ori == 0 ? (D = Ce, H = Re) : (D = Re, H = Ce), D && H && (_ = de <= L || de >= Y - L, A = ye <= L || ye >= P - L), D && _ && (de = de < kl ? 0 : Y), H && A && (ye = ye < _l ? 0 : P), Qt(null, !0, !0), Ft = !1;
     }
     de = -10, ye = -10, ce.fill(null), Qt(null, !0, !0), k && (Ft = k);
   }
@@ -3110,11 +3120,11 @@ function Ie(e, t, l) {
     R._lock || (Kt(o), $n(), Jn(), o != null && Hl(To, n, de, ye, Y, P, null));
   }
   function fo() {
-    B.forEach(Pu), Dn(n.width, n.height, !0);
+    B.forEach(Du), Dn(n.width, n.height, !0);
   }
-  sl(vn, El, fo);
-  const Ml = {};
-  Ml.mousedown = ao, Ml.mousemove = no, Ml.mouseup = co, Ml.dblclick = uo, Ml.setSeries = (o, i, c, u) => {
+  sl(vn, Ll, fo);
+  const Tl = {};
+  Tl.mousedown = ao, Tl.mousemove = no, Tl.mouseup = co, Tl.dblclick = uo, Tl.setSeries = (o, i, c, u) => {
     let h = Se.match[2];
     c = h(n, i, c), c != -1 && St(c, u, !0, !1);
   }, Ge && (We(_o, E, ao), We(ss, E, no), We(So, E, (o) => {
@@ -3148,11 +3158,11 @@ function Ie(e, t, l) {
   }
   Zn.sub(n);
   function Rr(o, i, c, u, h, m, v) {
-    Se.filters.sub(o, i, c, u, h, m, v) && Ml[o](null, i, c, u, h, m, v);
+    Se.filters.sub(o, i, c, u, h, m, v) && Tl[o](null, i, c, u, h, m, v);
   }
   n.pub = Rr;
   function Nr() {
-    Zn.unsub(n), bs.delete(n), Ht.clear(), hs(vn, El, fo), d.remove(), re?.remove(), Ne("destroy");
+    Zn.unsub(n), bs.delete(n), Ht.clear(), hs(vn, Ll, fo), d.remove(), re?.remove(), Ne("destroy");
   }
   n.destroy = Nr;
   function Qn() {
@@ -3165,20 +3175,20 @@ Ie.fmtNum = Ps;
 Ie.rangeNum = yn;
 Ie.rangeLog = _n;
 Ie.rangeAsinh = Es;
-Ie.orient = il;
+Ie.orient = rl;
 Ie.pxRatio = ie;
-Ie.join = xc;
-Ie.fmtDate = $s, Ie.tzDate = $c;
+Ie.join = kc;
+Ie.fmtDate = $s, Ie.tzDate = Cc;
 Ie.sync = qi;
 {
-  Ie.addGap = du, Ie.clipGaps = Tn;
+  Ie.addGap = mu, Ie.clipGaps = Tn;
   let e = Ie.paths = {
     points: er
   };
-  e.linear = lr, e.stepped = wu, e.bars = bu, e.spline = yu;
+  e.linear = lr, e.stepped = bu, e.bars = vu, e.spline = xu;
 }
 const ii = 2 ** 30, ri = 130;
-class Du {
+class $u {
   constructor(t) {
     this.place = t, this.resize = new ResizeObserver(() => {
       const l = this.place.clientWidth;
@@ -3223,7 +3233,7 @@ class Du {
       cursor: { show: !1 },
       scales: {
         x: { time: !1 },
-        y: { range: (l, n, s) => [0, Math.max(s, 0.1, ...this.limits.map(([r]) => r)) * 1.08] }
+        y: { range: (l, n, s) => [0, Math.max(s, 0.1, ...this.limits.map(([r]) => r)) * 1.2] }
       },
       axes: [
         { ...t, size: 24, values: (l, n) => n.map((s) => tn(s)) },
@@ -3242,8 +3252,8 @@ class Du {
     l.save(), l.textAlign = "left", l.textBaseline = "alphabetic", l.font = `${10 * devicePixelRatio}px sans-serif`, this.phases().forEach(([s, r, a], p) => {
       const f = t.valToPos(r, "x", !0), d = t.valToPos(a, "x", !0) - f;
       l.fillStyle = this.colour("--lp-line"), l.globalAlpha = p % 2 ? 0.25 : 0.5, l.fillRect(f, n.top, d, n.height), l.globalAlpha = 1, l.fillStyle = this.colour("--lp-dim");
-      const y = Cl(s, this.points.map((g) => g[1]));
-      l.measureText(y).width < d - 6 && l.fillText(y, f + 3 * devicePixelRatio, n.top + n.height - 4 * devicePixelRatio);
+      const y = il(s, this.points.map((g) => g[1]));
+      l.measureText(y).width < d - 6 && l.fillText(y, f + 3 * devicePixelRatio, n.top + 10 * devicePixelRatio);
     });
     for (const [s, r] of this.limits) {
       const a = t.valToPos(s, "y", !0);
@@ -3260,7 +3270,7 @@ class Du {
     return t;
   }
 }
-class $u {
+class Cu {
   box;
   title;
   status = x("div.lp-sr", { role: "status", "aria-live": "polite" });
@@ -3281,18 +3291,18 @@ class $u {
   draw(t) {
     if (this.box.hidden = !t, !t)
       return this.curve?.close(), this.curve = void 0, this.said = "", Be(this.place);
-    const l = ma(t), { step: n = 0, steps: s } = l && t.phases[l]?.progress || {}, r = da(t), a = l ? Cl(l, Object.keys(t.phases)) : "between two phases";
+    const l = ga(t), { step: n = 0, steps: s } = l && t.phases[l]?.progress || {}, r = ma(t), a = l ? il(l, Object.keys(t.phases)) : "between two phases";
     this.title.textContent = [
       `Now: ${a.toLowerCase()}`,
       s ? `step ${n} of ${s}` : "",
       r == null ? "" : `about ${Jl(r)} left`
-    ].filter(Boolean).join(", "), this.announce(t, a), this.progress.hidden = !s, this.progress.setAttribute("aria-valuemax", String(s ?? 0)), this.progress.setAttribute("aria-valuenow", String(n ?? 0)), this.bar.style.width = `${s ? 100 * (n ?? 0) / s : 0}%`, this.place.setAttribute("aria-label", Cu(t)), this.place.hidden = t.curve.length < 2, this.place.hidden || (this.curve ??= new Du(this.place), this.curve.show(t));
+    ].filter(Boolean).join(", "), this.announce(t, a), this.progress.hidden = !s, this.progress.setAttribute("aria-valuemax", String(s ?? 0)), this.progress.setAttribute("aria-valuenow", String(n ?? 0)), this.bar.style.width = `${s ? 100 * (n ?? 0) / s : 0}%`, this.place.setAttribute("aria-label", Ru(t)), this.place.hidden = t.curve.length < 2, this.place.hidden || (this.curve ??= new $u(this.place), this.curve.show(t));
     const p = mi(t);
     Be(
       this.rest,
       _s(p),
       Ss(!0),
-      Ru(t),
+      Nu(t),
       l?.startsWith("sample") && t.plan.phases ? bi(t.plan, l) : null,
       ...t.notices.slice(-3).map((f) => x("p.lp-notice", {}, f))
     );
@@ -3309,31 +3319,31 @@ class $u {
     this.said !== l + n && (this.said = l + n, this.status.textContent = `${l}. ${n}`);
   }
 }
-function Cu(e) {
+function Ru(e) {
   const t = e.curve.at(-1), l = (n) => n == null ? "unknown" : `${(n / 2 ** 30).toFixed(1)} GiB`;
   return `Memory of this run: VRAM ${l(t?.[2])}, RAM ${l(t?.[3])}`;
 }
-function Ru(e) {
+function Nu(e) {
   const t = e.plan.snapshot, l = [
     ["VRAM", t?.vram_total_bytes, t?.vram_free_bytes],
     ["RAM", t?.ram_total_bytes, t?.ram_available_bytes]
   ].flatMap(([n, s, r]) => s && r != null ? [`${((s - r) / 2 ** 30).toFixed(1)} GiB of ${n}`] : []);
   return l.length ? x("p.lp-dim", {}, `Other programs held ${l.join(" and ")} when it was planned.`) : null;
 }
-const ai = "http://www.w3.org/2000/svg", Nu = 12;
-function zu(e, t) {
+const ai = "http://www.w3.org/2000/svg", zu = 12;
+function Fu(e, t) {
   return t.length ? (Be(
     e,
     x(
       "table",
       {},
       x("thead", {}, x("tr", {}, ...["when", "size", "forecast", "took", "VRAM"].map((n) => x("th", { scope: "col" }, n)))),
-      x("tbody", {}, ...t.slice(0, Nu).map(Fu))
+      x("tbody", {}, ...t.slice(0, zu).map(Vu))
     ),
-    Vu(t)
+    Bu(t)
   ), !0) : (Be(e), !1);
 }
-function Fu(e) {
+function Vu(e) {
   const t = new Date(e.started_unix_seconds * 1e3), n = t.toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? "today" : t.toLocaleDateString(void 0, { month: "short", day: "numeric" }), s = t.toLocaleTimeString(void 0, { hour: "2-digit", minute: "2-digit" }), r = e.status === "done" ? tn(e.measured_seconds) : e.status;
   return x(
     "tr",
@@ -3342,10 +3352,10 @@ function Fu(e) {
     x("td", {}, Gt(e.request)),
     x("td", {}, tn(e.forecast_seconds)),
     x("td", {}, r),
-    x("td", {}, ha(e))
+    x("td", {}, da(e))
   );
 }
-function Vu(e) {
+function Bu(e) {
   const t = e.filter((f) => f.status === "done").map((f) => Zl(f.measured_seconds, f.forecast_seconds)).filter((f) => f != null).reverse();
   if (t.length < 3) return null;
   const l = Math.max(10, ...t.map(Math.abs)), n = (f) => 4 + 292 * f / (t.length - 1), s = (f) => 22 - 18 * f / l, r = document.createElementNS(ai, "svg");
@@ -3382,14 +3392,14 @@ const ci = [
   ["rtx-5080", "RTX 5080", 16],
   ["rtx-5090", "RTX 5090", 32],
   ["rtx-pro-6000", "RTX Pro 6000", 96]
-], Bu = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96], Ou = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
-function Iu(e, t) {
+], Ou = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96], Iu = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+function Gu(e, t) {
   let l = 0;
   return e.forEach((n, s) => {
     Math.abs(n - t) < Math.abs(e[l] - t) && (l = s);
   }), l;
 }
-class Gu {
+class Wu {
   box;
   result = x("div.lp-result", { role: "status", "aria-live": "polite" });
   vram;
@@ -3402,7 +3412,7 @@ class Gu {
       { "aria-label": "Card" },
       x("option", { value: "" }, "this card's speed"),
       ...ci.map(([s, r, a]) => x("option", { value: s }, `${r}, ${a} GiB`))
-    ), this.vram = ui("VRAM", Bu, (s) => t.whatIf({ vramGib: s })), this.ram = ui("RAM", Ou, (s) => t.whatIf({ ramGib: s })), this.card.addEventListener("change", () => {
+    ), this.vram = ui("VRAM", Ou, (s) => t.whatIf({ vramGib: s })), this.ram = ui("RAM", Iu, (s) => t.whatIf({ ramGib: s })), this.card.addEventListener("change", () => {
       const s = ci.find(([r]) => r === this.card.value);
       t.whatIf({ card: this.card.value, ...s ? { vramGib: s[2] } : {} });
     }), n.append(x(
@@ -3418,7 +3428,7 @@ class Gu {
   }
   draw(t) {
     const { card: l, vramGib: n, ramGib: s, plan: r, error: a, busy: p } = t.whatIf;
-    this.box.hidden = !t.prompt, document.activeElement !== this.card && (this.card.value = l), this.vram.set(n), this.ram.set(s), this.result.classList.toggle("lp-busy", p), Be(this.result, a ? x("p.lp-bad", {}, a) : r ? Da(r) : null);
+    this.box.hidden = !t.prompt, document.activeElement !== this.card && (this.card.value = l), this.vram.set(n), this.ram.set(s), this.result.classList.toggle("lp-busy", p), Be(this.result, a ? x("p.lp-bad", {}, a) : r ? $a(r) : null);
   }
 }
 function ui(e, t, l) {
@@ -3437,29 +3447,29 @@ function ui(e, t, l) {
   }), {
     parts: [x("span", { "aria-hidden": "true" }, e), s, n],
     set(a) {
-      s.value = String(Iu(t, a)), r(t[Number(s.value)]);
+      s.value = String(Gu(t, a)), r(t[Number(s.value)]);
     }
   };
 }
-class Wu {
+class Hu {
   constructor(t, l) {
     this.panel = l;
-    const n = x("span.lp-dim"), s = x("div"), [r, a] = Hu("div", { role: "status", "aria-live": "polite" }), p = x("h3.lp-title", {}, "Graph on the canvas"), [f, d] = nl("Peaks by phase"), [y, g] = nl("Where the blocks wait"), [w, T] = nl("Why", !0), E = new Gu(l);
-    this.during = new $u();
-    const z = new $a(), [O, G] = nl("Past runs", !0);
+    const n = x("span.lp-dim"), s = x("div"), [r, a] = ju("div", { role: "status", "aria-live": "polite" }), p = x("h3.lp-title", {}, "Graph on the canvas"), [f, d] = nl("Peaks by phase"), [y, g] = nl("Where the blocks wait"), [w, T] = nl("Why", !0), E = new Wu(l);
+    this.during = new Cu();
+    const z = new Ca(), [O, G] = nl("Past runs", !0);
     this.parts = [
       { of: (b) => [b.machine], draw: (b) => Be(n, sa(b.machine)) },
-      { of: (b) => [b.serverError, b.notices], draw: (b) => ju(s, b) },
+      { of: (b) => [b.serverError, b.notices], draw: (b) => Uu(s, b) },
       { of: (b) => [b.active], draw: (b) => this.during.draw(b.active) },
       {
         of: (b) => [b.plan, b.planBusy, b.planError, b.active != null],
         draw: (b) => {
-          a.classList.toggle("lp-busy", b.planBusy), Aa(a, d, b, l), f.hidden = !d.childElementCount || b.active != null, y.hidden = !La(g, b) || b.active != null, p.hidden = b.active == null, w.hidden = !Pa(T, b);
+          a.classList.toggle("lp-busy", b.planBusy), Ea(a, d, b, l), f.hidden = !d.childElementCount || b.active != null, y.hidden = !Pa(g, b) || b.active != null, p.hidden = b.active == null, w.hidden = !Da(T, b);
         }
       },
       { of: (b) => [b.whatIf, b.plan, b.machine], draw: (b) => E.draw(b) },
       { of: (b) => [b.last], draw: (b) => z.draw(b.last) },
-      { of: (b) => [b.runs], draw: (b) => O.hidden = !zu(G, b.runs) }
+      { of: (b) => [b.runs], draw: (b) => O.hidden = !Fu(G, b.runs) }
     ], this.root.append(
       x("style", {}, ea + ta),
       x("div.lp-head", {}, x("h2", {}, "Lowpeak"), n),
@@ -3501,11 +3511,11 @@ class Wu {
     this.root.dataset.theme = r ? "light" : "dark", this.during.redraw();
   }
 }
-function Hu(e, t) {
+function ju(e, t) {
   const l = x(e, t);
   return [l, l];
 }
-function ju(e, t) {
+function Uu(e, t) {
   Be(
     e,
     t.serverError && x("p.lp-bad", { role: "alert" }, t.serverError),
@@ -3525,7 +3535,7 @@ Xn.registerExtension({
       tooltip: "Lowpeak: will it fit, how long will it take",
       type: "custom",
       render(l) {
-        t?.close(), t = new Wu(l, e);
+        t?.close(), t = new Hu(l, e);
       },
       destroy() {
         t?.close(), t = void 0;

@@ -153,6 +153,13 @@ export function reasonText(reason: string): string {
   return text.replace(/(\d)x(\d)/g, "$1 × $2");
 }
 
+/** A sentence of the engine with the phases' names in it. */
+function named(text: string): string {
+  return text.replace(/(phase )?\b(sample_low|sample_high)\b/g, (_, __, name: string) =>
+    phaseName(name).toLowerCase(),
+  );
+}
+
 export interface ReasonGroup {
   head: string;
   lines: string[];
@@ -211,7 +218,8 @@ export function runHead(run: Run): Verdict {
   const detail = sizeText(run.request);
   if (run.status === "failed") {
     const name = run.error?.error ? `${run.error.error}: ` : "";
-    return { tone: "bad", head: "Failed", detail: name + (run.error?.message ?? "no reason given") };
+    const message = named(run.error?.message ?? "no reason given");
+    return { tone: "bad", head: "Failed", detail: name + message };
   }
   if (run.status === "cancelled") return { tone: "ok", head: "Stopped", detail };
   return { tone: "ok", head: took == null ? "Done" : `Took ${duration(took)}`, detail };

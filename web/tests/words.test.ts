@@ -69,9 +69,9 @@ test("differences are told in words, both ways, and zero is as forecast", () => 
 });
 
 test("a failed run shows its error's type and sentence", () => {
-  const error = { error: "MeasuredOverrun", message: "VRAM 9 of 8" };
+  const error = { error: "MeasuredOverrun", message: "phase sample_high: VRAM 9 of 8" };
   expect(runHead({ ...RUN, status: "failed", error })).toMatchObject({
-    tone: "bad", detail: "MeasuredOverrun: VRAM 9 of 8" });
+    tone: "bad", detail: "MeasuredOverrun: second pass: VRAM 9 of 8" });
   expect(runHead({ ...RUN, status: "done", phases: { decode: { measured: { seconds: 61 } } } }).head)
     .toBe("Took 1 min 01 s");
 });

@@ -65,7 +65,7 @@ export class Curve {
       cursor: { show: false },
       scales: {
         x: { time: false },
-        y: { range: (_, __, max) => [0, Math.max(max, 0.1, ...this.limits.map(([gib]) => gib)) * 1.08] },
+        y: { range: (_, __, max) => [0, Math.max(max, 0.1, ...this.limits.map(([gib]) => gib)) * 1.2] },
       },
       axes: [
         { ...axis, size: 24, values: (_, ticks) => ticks.map((tick) => clock(tick)) },
@@ -96,7 +96,7 @@ export class Curve {
       ctx.fillStyle = this.colour("--lp-dim");
       const name = phaseName(phase, this.points.map((point) => point[1]));
       if (ctx.measureText(name).width < width - 6)
-        ctx.fillText(name, left + 3 * devicePixelRatio, bbox.top + bbox.height - 4 * devicePixelRatio);
+        ctx.fillText(name, left + 3 * devicePixelRatio, bbox.top + 10 * devicePixelRatio);
     });
     for (const [gib, colour] of this.limits) {
       const y = plot.valToPos(gib, "y", true);
