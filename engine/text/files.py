@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...kernels.reference.quantise import convrot_group
+from ...kernels.weights import CONVROT_GROUP
 from ..checkpoint.header import FLOAT_NAMES, read_header
 from ..checkpoint.sources import Source, Sources, check_sources, read_json, read_sources, sources_of
 from ..errors import CheckpointError
@@ -184,16 +184,15 @@ def _form(sources: Sources, name: str) -> Form:
         return Form(kind, rows, columns * 2)
     if kind == "fp8":
         return Form(kind, rows, columns)
-    if note.get("format", "int8_tensorwise") != "int8_tensorwise":
-        raise _unknown(sources, name, "int8_tensorwise", note["format"])
-    group = int(note.get("convrot_groupsize", convrot_group(columns))) if _rotated(note) else 1
-    if group & (group - 1) or (group.bit_length() - 1) % 2 or columns % group:
+    if note.get("format") != "int8_tensorwise":
+        raise _unknown(sources, name, "int8_tensorwise", note.get("format"))
+    inner = note.get("params")
+    note = {**inner, **note} if isinstance(inner, dict) else note
+    group = note.get("convrot_groupsize", CONVROT_GROUP) if note.get("convrot") else 1
+    power_of_four = isinstance(group, int) and group > 0 and 4**8 % group == 0
+    if not power_of_four or group.bit_length() % 2 == 0 or columns % group:
         raise _unknown(sources, name, f"a group that divides {columns}, a power of four", group)
     return Form(kind, rows, columns, group)
-
-
-def _rotated(note: Mapping[str, Any]) -> bool:
-    return bool(note.get("convrot", False))
 
 
 def _note(sources: Sources, name: str) -> dict[str, Any]:
@@ -241,20 +240,24 @@ def _check(sources: Sources, forms: Mapping[str, Form], config: QwenConfig, path
     if forms["embed_tokens"].kind == "nvfp4":
         raise _unknown(sources, "embed_tokens", "float, fp8 or int8 rows", "nvfp4")
     for name in linears:
-        scale = sources.get(f"{name}.weight_scale")
-        if forms[name].kind == "fp8" and scale is not None:
-            _check_fp8_scale(scale, forms[name])
+        if forms[name].kind in ("fp8", "int8"):
+            _check_scale(sources, name, forms[name])
 
 
-def _check_fp8_scale(scale: Source, form: Form) -> None:
-    count = math.prod(scale.span.shape)
-    if count not in (1, form.rows) or scale.span.dtype not in FLOAT_NAMES:
+def _check_scale(sources: Sources, name: str, form: Form) -> None:
+    """The scale of fp8 and int8: one value, or one a row; fp8 can do without."""
+    scale = sources.get(f"{name}.weight_scale")
+    if scale is None and form.kind == "fp8":
+        return
+    good = scale is not None and scale.span.dtype in FLOAT_NAMES
+    if scale is None or not good or math.prod(scale.span.shape) not in (1, form.rows):
+        weight = sources[f"{name}.weight"]
         raise CheckpointError(
-            "wrong shape",
-            file=scale.file.path,
-            tensor=scale.name,
+            "missing scale" if scale is None else "wrong scale",
+            file=weight.file.path,
+            tensor=f"{weight.name}_scale",
             expected=f"1 or {form.rows} float values",
-            found=str(scale.span),
+            found="nothing" if scale is None else str(scale.span),
         )
 
 

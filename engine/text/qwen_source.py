@@ -16,7 +16,7 @@ from pathlib import Path
 from torch import Tensor
 
 from ..blocks.layout import Piece
-from ..checkpoint.header import FileIdentity, TensorFile, check_identity
+from ..checkpoint.header import FileIdentity, TensorFile
 from ..checkpoint.sources import Source
 from ..errors import CheckpointError
 from ..units import MIB, round_up
@@ -94,7 +94,6 @@ class SpanSource:
 
 def _open(file: TensorFile) -> tuple[int, bool]:
     """A descriptor of the file whose header was read, and whether reads bypass the page cache."""
-    check_identity(file.path, file.identity)
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
     direct = getattr(os, "O_DIRECT", 0)
     descriptor, is_direct = None, False
@@ -106,10 +105,16 @@ def _open(file: TensorFile) -> tuple[int, bool]:
                 raise
     if descriptor is None:
         descriptor = os.open(file.path, flags)
-    if FileIdentity.of(os.fstat(descriptor)) != file.identity:
+    found = FileIdentity.of(os.fstat(descriptor))
+    if found != file.identity:
         os.close(descriptor)
-        check_identity(file.path, file.identity)
-        raise CheckpointError("file changed while it was opened", file=file.path)
+        raise CheckpointError(
+            "the file changed while the model was in use",
+            file=file.path,
+            expected=file.identity,
+            found=found,
+            remedy="Start the run again.",
+        )
     return descriptor, is_direct
 
 

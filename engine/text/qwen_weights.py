@@ -2,7 +2,7 @@
 
     float    W as stored
     fp8      W = codes * scale                              one scale, or one a row
-    int8     W = (codes * row scale) H, H per group         group 1: not rotated
+    int8     W = (codes * scale) H, H per group             group 1: not rotated
     nvfp4    W = e2m1(codes) * (tensor scale * block scale) a scale for 16 inputs, two codes a byte,
                                                             the even input in the high half
     y = (x * pre_quant_scale) W^T + bias
@@ -41,20 +41,19 @@ class Form:
     group: int = 1
 
     def expected(self) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
-        """What must lie in the file: ending after the layer's name -> dtypes and shape."""
+        """What must lie in the file: ending after the layer's name -> dtypes and shape.
+
+        Scales of fp8 and int8, one or one a row, are for the reader to check.
+        """
         if self.kind == "float":
             return {"weight": (FLOAT_NAMES, (self.rows, self.columns))}
-        if self.kind == "fp8":
-            return {"weight": (("F8_E4M3",), (self.rows, self.columns))}
-        if self.kind == "int8":
-            return {
-                "weight": (("I8",), (self.rows, self.columns)),
-                "weight_scale": (FLOAT_NAMES, (self.rows,)),
-            }
+        if self.kind in ("fp8", "int8"):
+            dtype = "F8_E4M3" if self.kind == "fp8" else "I8"
+            return {"weight": ((dtype,), (self.rows, self.columns))}
         return {
             "weight": (("U8",), (self.rows, self.columns // 2)),
             "weight_scale": (
-                ("F8_E4M3",),
+                ("F8_E4M3", "U8"),
                 (
                     round_up(self.rows, SCALE_ROWS),
                     round_up(self.columns // BLOCK, SCALE_COLUMNS),

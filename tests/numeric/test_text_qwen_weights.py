@@ -85,6 +85,19 @@ def as_unrotated_int8(weight: Tensor) -> Pair:
     return held, codes.float() * scale
 
 
+def as_int8_of_one_scale(weight: Tensor) -> Pair:
+    scale = weight.abs().max() / 127
+    codes = (weight / scale).round().to(torch.int8)
+    held = {"weight": codes, "weight_scale": scale, "comfy_quant": note(format="int8_tensorwise")}
+    return held, codes.float() * scale
+
+
+def as_nested_int8(weight: Tensor) -> Pair:
+    held, meant = as_int8(weight)
+    params = {"convrot": True, "convrot_groupsize": convrot_group(weight.shape[1])}
+    return {**held, "comfy_quant": note(format="int8_tensorwise", params=params)}, meant
+
+
 def as_fp8(weight: Tensor) -> Pair:
     scale = weight.abs().max() / 448
     codes = (weight / scale).to(torch.float8_e4m3fn)
@@ -107,6 +120,11 @@ def as_nvfp4(weight: Tensor) -> Pair:
     return held, eager.dequantize_nvfp4(codes, tensor_scale, scales, torch.float32) * smooth
 
 
+def as_nvfp4_with_bytes(weight: Tensor) -> Pair:
+    held, meant = as_nvfp4(weight)
+    return {**held, "weight_scale": held["weight_scale"].view(torch.uint8)}, meant
+
+
 def as_bf16(weight: Tensor) -> Pair:
     return {"weight": weight.bfloat16()}, weight.bfloat16().float()
 
@@ -117,6 +135,9 @@ FORMATS: dict[str, Callable[[Tensor], Pair]] = {
     "int8": as_unrotated_int8,
     "fp8": as_fp8,
     "nvfp4": as_nvfp4,
+    "int8, one scale": as_int8_of_one_scale,
+    "int8, note within": as_nested_int8,
+    "nvfp4, scales as bytes": as_nvfp4_with_bytes,
 }
 
 
@@ -196,7 +217,7 @@ def test_a_layer_in_tiles_is_the_same_layer(kind: str, monkeypatch: pytest.Monke
 
 def test_only_the_rows_of_the_prompt_leave_the_embedding_table(tmp_path: Path) -> None:
     model = random_model()
-    for kind in ("fp8", "int8"):
+    for kind in ("fp8", "int8", "int8, one scale", "int8 convrot"):
         held, meant = FORMATS[kind](model["embed_tokens.weight"])
         tensors = {k: v for k, v in model.items() if k != "embed_tokens.weight"}
         tensors |= {f"embed_tokens.{end}": value for end, value in held.items()}
@@ -251,7 +272,35 @@ def damaged(change: Callable[[dict[str, Tensor]], None]) -> dict[str, Tensor]:
 
 
 Q = "layers.1.self_attn.q_proj"
+INT8 = {"weight": torch.ones(128, 64, dtype=torch.int8), "weight_scale": torch.ones(128)}
+
+
+def as_faulty_int8(tensors: dict[str, Tensor], **change: Tensor | None) -> None:
+    for end in ("weight", "weight_scale", "weight_scale_2", "pre_quant_scale", "comfy_quant"):
+        tensors.pop(f"{Q}.{end}")
+    parts = {**INT8, "comfy_quant": note(format="int8_tensorwise"), **change}
+    tensors |= {f"{Q}.{end}": value for end, value in parts.items() if value is not None}
+
+
 FAULTS: dict[str, tuple[Callable[[dict[str, Tensor]], object], str]] = {
+    "int8 without scale": (
+        lambda t: as_faulty_int8(t, weight_scale=None),
+        "missing scale.*q_proj.weight_scale",
+    ),
+    "int8 with a short scale": (
+        lambda t: as_faulty_int8(t, weight_scale=torch.ones(5)),
+        "wrong scale.*q_proj.weight_scale.*1 or 128",
+    ),
+    "int8 without note": (
+        lambda t: as_faulty_int8(t, comfy_quant=None),
+        "unknown quantisation.*q_proj.*note",
+    ),
+    "int8 with a strange group": (
+        lambda t: as_faulty_int8(
+            t, comfy_quant=note(format="int8_tensorwise", convrot=True, convrot_groupsize=32)
+        ),
+        "unknown quantisation.*power of four, found 32",
+    ),
     "missing layer tensor": (lambda t: t.pop("layers.2.mlp.down_proj.weight"), "down_proj"),
     "missing scale": (lambda t: t.pop(f"{Q}.weight_scale"), "missing scale.*q_proj.weight_scale"),
     "missing tensor scale": (lambda t: t.pop(f"{Q}.weight_scale_2"), "q_proj.weight_scale_2"),
