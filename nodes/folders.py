@@ -37,8 +37,25 @@ def part_folders() -> list[Path]:
 
 
 def start_worker() -> Worker:
-    """A worker process that looks for parts in ComfyUI's folders."""
-    return Worker(environment={FOLDERS_VARIABLE: os.pathsep.join(map(str, part_folders()))})
+    """A worker process that looks for parts in ComfyUI's folders, and uses its tokenizer."""
+    from ..engine.text.qwen_tokenizer import VARIABLE
+
+    found = {FOLDERS_VARIABLE: os.pathsep.join(map(str, part_folders()))}
+    tokenizer = tokenizer_folder()
+    if tokenizer is not None:
+        found[VARIABLE] = str(tokenizer)
+    return Worker(environment=found)
+
+
+def tokenizer_folder() -> Path | None:
+    """ComfyUI's own copy of the text encoder's tokenizer; its encoder files come without one."""
+    import folder_paths
+
+    source = getattr(folder_paths, "__file__", None)
+    if source is None:
+        return None
+    folder = Path(source).parent / "comfy" / "text_encoders" / "qwen25_tokenizer"
+    return folder if folder.is_dir() else None
 
 
 class ComfyFolders:

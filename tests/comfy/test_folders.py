@@ -84,3 +84,18 @@ def test_workers_look_for_parts_in_all_of_comfyuis_folders(
     places = asked["environment"]["LOWPEAK_MODELS"].split(os.pathsep)
     assert places == [str(tmp_path / "other"), str(tmp_path / "models/lowpeak"),
                       str(tmp_path / "models/vae"), "/else/vae"]  # fmt: skip
+    assert "LOWPEAK_TOKENIZER" not in asked["environment"], "there is no tokenizer to name"
+
+
+def test_workers_use_the_tokenizer_that_comfyui_brings(
+    comfy_folders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(folders, "Worker", lambda **given: asked.update(given))
+    monkeypatch.setattr(
+        sys.modules["folder_paths"], "__file__", str(tmp_path / "folder_paths.py"), raising=False
+    )
+    tokenizer = tmp_path / "comfy" / "text_encoders" / "qwen25_tokenizer"
+    tokenizer.mkdir(parents=True)
+    folders.start_worker()
+    assert asked["environment"]["LOWPEAK_TOKENIZER"] == str(tokenizer)
