@@ -270,3 +270,16 @@ def test_every_control_has_a_name(page: Any, server: Any) -> None:
         "[...document.querySelectorAll('.lowpeak h2, .lowpeak h3')].map(e => e.tagName)"
     )
     assert levels[0] == "H2" and levels.count("H2") == 1
+
+
+@pytest.mark.parametrize("width_px", [230, 640])
+def test_nothing_is_cut_off_in_a_narrow_or_wide_tab(page: Any, server: Any, width_px: int) -> None:
+    verdict_with(page, "Fits. About")
+    panel = page.locator(".lowpeak")
+    panel.evaluate("(panel, width) => (panel.style.width = `${width}px`)", width_px)
+    page.evaluate("document.querySelectorAll('.lowpeak details').forEach(e => (e.open = true))")
+    page.locator(".lp-result .lp-verdict").wait_for()
+    assert panel.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    assert page.locator(".lp-bar").first.bounding_box()["width"] >= 80
+    tools().picture(page, f"width-{width_px}")
+    panel.evaluate("panel => (panel.style.width = '')")

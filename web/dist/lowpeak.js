@@ -276,6 +276,7 @@ class Xr {
   async forecast() {
     const t = ++this.asked;
     try {
+      this.signature = this.host.signature();
       const l = await this.host.prompt();
       if (t !== this.asked) return;
       if (!Ir(l)) return this.dispatch({ type: "no-sampler" });

@@ -66,6 +66,8 @@ export class Panel {
   async forecast(): Promise<void> {
     const number = ++this.asked;
     try {
+      // A graph may change between the look and now; what is asked is what counts as seen.
+      this.signature = this.host.signature();
       const prompt = await this.host.prompt();
       if (number !== this.asked) return;
       if (!hasSampler(prompt)) return this.dispatch({ type: "no-sampler" });
