@@ -122,17 +122,22 @@ class QwenTextEncoder:
         """All decoder layers. x: [N, C]; positions: [3, N]. Returns [N, C]."""
         config = self.file.config.text
         tables = rotary_tables(positions, config, self.dtype)
-        stream = self._open_stream()
-        for index in range(config.layers):
-            with stream.block(index) as block:
-                tensors = block.part(0)
-                x = attention_half(x, self._linear(index, tensors), tensors, config, tables)
-                if self.placement.half_slots:
-                    tensors = block.part(1)
-                x = feed_forward_half(x, self._linear(index, tensors), tensors, config)
-            for (first, count), picture in zip(places, pictures, strict=True):
-                if index < len(picture.taps):
-                    x[first : first + count] += picture.taps[index]
+        stream, finished = self._open_stream(), False
+        try:
+            for index in range(config.layers):
+                with stream.block(index) as block:
+                    tensors = block.part(0)
+                    x = attention_half(x, self._linear(index, tensors), tensors, config, tables)
+                    if self.placement.half_slots:
+                        tensors = block.part(1)
+                    x = feed_forward_half(x, self._linear(index, tensors), tensors, config)
+                for (first, count), picture in zip(places, pictures, strict=True):
+                    if index < len(picture.taps):
+                        x[first : first + count] += picture.taps[index]
+            finished = True
+        finally:
+            if not finished:  # a stream gives its blocks in order: the next prompt needs a new one
+                self.close()
         return x
 
     def _see(self, image: Tensor) -> PictureRows:

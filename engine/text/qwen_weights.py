@@ -25,7 +25,7 @@ from ...kernels.reference.quantise import dequantise_int8_convrot
 from ..checkpoint.header import FLOAT_NAMES
 from ..units import round_up
 
-TILE_ROWS = 2048  # a multiple of SCALE_ROWS
+TILE_ELEMENTS = 16 << 20  # of a weight in fp32 at once; a few copies of it live for a moment
 SCALE_ROWS, SCALE_COLUMNS = 128, 4  # of a stored tile of block scales
 BLOCK = 16  # inputs that share a block scale
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -113,8 +113,9 @@ def apply_linear(form: Form, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor
     if form.kind == "float" and weight.dtype == x.dtype:
         return functional.linear(x, weight, bias)
     out = x.new_empty(x.shape[0], form.rows)
-    for start in range(0, form.rows, TILE_ROWS):
-        stop = min(start + TILE_ROWS, form.rows)
+    tile_rows = max(1, TILE_ELEMENTS // form.columns // SCALE_ROWS) * SCALE_ROWS
+    for start in range(0, form.rows, tile_rows):
+        stop = min(start + tile_rows, form.rows)
         tile = weight_rows(form, tensors, start, stop).to(x.dtype)
         out[:, start:stop] = functional.linear(x, tile, None if bias is None else bias[start:stop])
     return out

@@ -11,6 +11,7 @@ from text_parts import CONFIG, LAYERS, random_model, settings, write_folder, wri
 from torch import Tensor
 
 from lowpeak.engine.planner.types import Placement
+from lowpeak.engine.text import qwen as module
 from lowpeak.engine.text import qwen_language, vision
 from lowpeak.engine.text.encoder import TextEncoder
 from lowpeak.engine.text.qwen import QwenTextEncoder, open_qwen_encoder
@@ -174,6 +175,25 @@ def test_a_placement_changes_no_bit(
     other.close()
     assert torch.equal(first, encoder.encode(PROMPT, images=[image]).embeds)
     assert torch.equal(first, again)
+
+
+def test_a_prompt_after_a_failed_one_is_encoded(
+    encoder: QwenTextEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = encoder.encode(PROMPT).embeds
+    calls: list[int] = []
+
+    def fail(x: Tensor, *_: object) -> Tensor:
+        calls.append(1)
+        if len(calls) == 2:
+            raise RuntimeError("out of memory")
+        return x
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "feed_forward_half", fail)
+        with pytest.raises(RuntimeError, match="out of memory"):
+            encoder.encode(PROMPT)
+    assert torch.equal(encoder.encode(PROMPT).embeds, expected)
 
 
 def test_pictures_come_first_and_whole_vision_blocks_carry_the_vision_tag(

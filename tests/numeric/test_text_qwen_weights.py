@@ -207,7 +207,7 @@ def test_a_layer_in_tiles_is_the_same_layer(kind: str, monkeypatch: pytest.Monke
         seen.append(stop - start)
         return weight_rows(form, tensors, start, stop)
 
-    monkeypatch.setattr(qwen_weights, "TILE_ROWS", 128)
+    monkeypatch.setattr(qwen_weights, "TILE_ELEMENTS", 128 * 64)
     monkeypatch.setattr(qwen_weights, "weight_rows", spy)
     found = apply_linear(form, held, x)
     expected = x @ meant.T + held["bias"]
