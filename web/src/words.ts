@@ -225,7 +225,9 @@ export function runHead(run: Run): Verdict {
   return { tone: "ok", head: took == null ? "Done" : `Took ${duration(took)}`, detail };
 }
 
+/** Of whole runs only: a run that stopped may have missed its largest phase. */
 export function rowDifference(row: RunRow): string {
+  if (row.status !== "done") return "–";
   return signed(percent(row.measured_vram_peak_bytes, row.forecast_vram_peak_bytes));
 }
 

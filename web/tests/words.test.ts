@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clock, differences, duration, marginBytes, phaseName, reasonGroups, reasonText, runHead, secondsLeft,
+import { clock, differences, duration, marginBytes, phaseName, reasonGroups, reasonText, rowDifference, runHead, secondsLeft,
   signed, verdict } from "../src/words";
 import { GIB, PLAN, REFUSAL, RUN } from "./fixtures";
 
@@ -83,6 +83,14 @@ test("time left counts whole phases to come and the steps left of this one", () 
   };
   expect(secondsLeft({ ...RUN, phases })).toBeCloseTo(490 / 2 + 50);
   expect(secondsLeft({ ...RUN, plan: {}, phases: {} })).toBeNull();
+});
+
+test("only whole runs are compared with their forecast", () => {
+  const row = { run_id: "a", started_unix_seconds: 0, request: {}, forecast_seconds: 1, measured_seconds: 1,
+    forecast_vram_peak_bytes: 100, measured_vram_peak_bytes: 96, forecast_ram_peak_bytes: null,
+    measured_ram_peak_bytes: null };
+  expect(rowDifference({ ...row, status: "done" })).toBe("−4 %");
+  expect(rowDifference({ ...row, status: "failed" })).toBe("–");
 });
 
 test("signs are real minus signs", () => {
