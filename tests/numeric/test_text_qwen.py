@@ -125,8 +125,10 @@ def test_parity_of_tokens_from_vocabulary_and_merges(tmp_path: Path) -> None:
     ours = PromptTokens.open(file, vocab=1000)
     prompt = "a fox's fox  fox\n\n caf\u00e9 cafe\u0301 123 \u65e5\u672c; It'S  "
     expected = published(prompt, add_special_tokens=False)["input_ids"]
-    assert ours.rows(prompt).ids == tuple(expected)
-    print("PARITY | tokens from vocab.json and merges.txt | transformers Qwen2 | 0.0e+00")
+    found = ours.rows(prompt).ids
+    wrong = sum(a != b for a, b in zip(found, expected, strict=False))
+    print(f"PARITY | tokens of vocab.json and merges.txt | transformers Qwen2 | {wrong:.1e}")
+    assert found == tuple(expected)
     assert len(expected) < len(prompt.encode()), "no merge was used"
 
 

@@ -188,7 +188,8 @@ def test_parity_of_nvfp4_with_comfy_kitchen(rows: int, columns: int) -> None:
         weight_rows(form, tensors, start, min(start + 256, rows)) for start in range(0, rows, 256)
     ]
     found = torch.cat(tiles)
-    print(f"PARITY | NVFP4 weights {rows}x{columns} | comfy-kitchen eager | 0.0e+00")
+    error = float((found - expected).abs().max() / expected.abs().max())
+    print(f"PARITY | NVFP4 weights {rows}x{columns} | comfy-kitchen eager | {error:.1e}")
     assert torch.equal(found, expected)
 
 
