@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, wait
 from pathlib import Path
@@ -17,6 +19,7 @@ from .layout import Piece
 
 PAGE_BYTES = 4096
 READ_BYTES = 8 * MIB  # one request; several are in flight
+_SEEKING = threading.Lock()
 
 
 class BlockSource(Protocol):
@@ -112,13 +115,22 @@ def _open(path: Path) -> tuple[int, bool]:
     return os.open(path, flags), False
 
 
+def _read_at(descriptor: int, view: memoryview, start: int) -> int:
+    """Read into `view` from a byte offset. Windows has no positioned read: one reader at a time."""
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, [view], start)
+    with _SEEKING, io.FileIO(descriptor, closefd=False) as file:
+        file.seek(start)
+        return file.readinto(view) or 0
+
+
 def _read_piece(descriptor: int, view: memoryview, start: int, size: int, direct: bool) -> int:
     """One piece into its place; the last one of a direct read asks for whole pages."""
     stop = min(start + READ_BYTES, size)
     target = round_up(stop, PAGE_BYTES) if direct else stop
     done = start
     while done < stop:
-        got = os.preadv(descriptor, [view[done:target]], done)
+        got = _read_at(descriptor, view[done:target], done)
         if got <= 0:
             break
         done += got

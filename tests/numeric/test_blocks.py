@@ -179,10 +179,12 @@ def test_a_part_is_aligned_and_copied_in_few_runs():
         assert torch.equal(view, host[start : start + pieces[name].nbytes]), name
 
 
-@pytest.mark.parametrize("direct", [True, False])
-def test_a_file_is_read_byte_for_byte(tmp_path: Path, monkeypatch, direct):
-    if not direct:
-        monkeypatch.delattr("os.O_DIRECT")
+@pytest.mark.parametrize("system", ["direct", "buffered", "no positioned reads"])
+def test_a_file_is_read_byte_for_byte(tmp_path: Path, monkeypatch, system):
+    if system != "direct":
+        monkeypatch.delattr("os.O_DIRECT", raising=False)
+    if system == "no positioned reads":  # Windows
+        monkeypatch.delattr("os.preadv")
     path = tmp_path / "block.bin"
     data = torch.randint(0, 255, (20_000_003,), dtype=torch.uint8)
     path.write_bytes(data.numpy().tobytes())
