@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml requirements.lock
 	  { echo "Lowpeak needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install -q --disable-pip-version-check -U pip
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install -q --no-compile --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	$(BIN)/python -m compileall -q engine kernels nodes *.py  # so that the first command is quick too
 	@touch $@

@@ -60,6 +60,8 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[Any]:
     """The host with the real frontend."""
+    import torch  # noqa: F401  a cold import takes longer than a page may wait for an answer
+
     frontend = _frontend()
     if frontend is None:
         pytest.skip("comfyui-frontend-package is missing: make test-browser installs it")
@@ -75,7 +77,7 @@ def session_page(browser: Any, server: Any) -> Iterator[Any]:
     # Only our server is there; a frontend that asks the world must not wait for it.
     context.route(lambda url: not url.startswith(server.url), lambda route: route.abort())
     page = context.new_page()
-    page.set_default_timeout(BOOT_MS / 4)
+    page.set_default_timeout(BOOT_MS * 3 / 4)
     page.problems = []
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("response", lambda answer: _note(page, answer))
