@@ -24,8 +24,10 @@ demo: venv
 	$(BIN)/lowpeak demo
 
 # Two workers with one thread each: tiny tensors lose more to threads than they gain.
-test: venv browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
+# The panel in a browser is `make test-browser`: beside a second worker its waits are not reliable yet.
+test: venv
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --ignore=tests/browser
+	@echo "NOT RUN HERE: the panel in a browser (make test-browser)"
 
 test-pure: venv
 	$(BIN)/python -m pytest -q tests/pure

@@ -152,8 +152,8 @@ def test_a_run_is_shown_live_survives_a_reload_and_ends_measured(page: Any, serv
     server.go.clear()
     queue(page)
     page.get_by_role("heading", name=re.compile("Now: second pass, step 2 of 3")).wait_for()
+    page.get_by_text("The card is hot and slows down.").first.wait_for()
     assert page.locator(".lp-curve canvas").count() == 1
-    assert page.get_by_text("The card is hot and slows down.").first.is_visible()
     assert page.get_by_text("Peaks by phase", exact=True).is_hidden()  # said once, above
     assert page.get_by_role("progressbar").get_attribute("aria-valuenow") == "2"
     tools().picture(page, "during")
