@@ -44,6 +44,7 @@ from .vae.audio import decode_audio
 from .vae.decoder import decode_video
 from .vae.encoder import encode_keyframe
 from .vae.files import open_audio_vae, open_video_vae
+from .vae.space import exact_convolutions
 from .vae.streamed import StreamedBlocks
 from .vae.tiles import split_axis
 
@@ -138,7 +139,7 @@ class ModelSet:
     def decode_audio(self, latents: Tensor) -> Tensor:
         """Sound of latents [1, 32, 2, A]: float32 [2, 800 A] at 32 kHz on the CPU."""
         file = open_audio_vae(find_part(self.folder, AUDIO_VAE))
-        with torch.inference_mode():
+        with torch.inference_mode(), exact_convolutions():
             channels = latents[0].transpose(0, 1)
             return decode_audio(channels, file.tensors(self.device), file.config).cpu()
 
@@ -189,7 +190,7 @@ class ModelSet:
         """
         file = open_video_vae(find_part(self.folder, VIDEO_VAE))
         generator = torch.Generator().manual_seed(KEYFRAME_SEED)
-        with torch.inference_mode():
+        with torch.inference_mode(), exact_convolutions():
             tensors = file.encoder(self.device)
             return encode_keyframe(picture, tensors, file.config, generator=generator).cpu()
 

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
 from .config import PIXEL_MEAN, PIXEL_STD, VideoVaeConfig
+
+
+@contextmanager
+def exact_convolutions() -> Iterator[None]:
+    """Convolutions in whole float32, the same bits every time; cuDNN's default rounds to TF32."""
+    with torch.backends.cudnn.flags(
+        enabled=True, benchmark=False, deterministic=True, allow_tf32=False
+    ):
+        yield
 
 
 def denormalise(latents: Tensor, config: VideoVaeConfig, *, channel_axis: int = 1) -> Tensor:

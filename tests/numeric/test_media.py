@@ -18,7 +18,7 @@ import pytest
 import torch
 from PIL import Image
 
-from lowpeak.engine import media, media_encode
+from lowpeak.engine import media, media_encode, media_queue
 from lowpeak.engine.decoding import decode
 from lowpeak.engine.errors import KernelUnavailable, RequestError, SaveFailed
 from lowpeak.engine.events import QuietHost
@@ -314,6 +314,37 @@ def test_frames_can_be_encoded_in_the_background(tmp_path: Path) -> None:
         read_video(tmp_path / "clip.mp4").numpy(),
         read_video(write(tmp_path / "same.mp4", sound=False)).numpy(),
     )
+
+
+class Slow:
+    """A sink that keeps copies and counts how many pieces wait."""
+
+    def __init__(self) -> None:
+        self.kept: list[np.ndarray] = []
+        self.go = threading.Event()
+
+    def write_frames(self, frames: torch.Tensor) -> None:
+        self.go.wait(10)
+        self.kept.append(frames.numpy().copy())
+
+
+def test_frames_travel_in_pieces_through_a_bounded_ring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each buffer is filled again only when the encoder is done with it, and none is added."""
+    monkeypatch.setattr(media_queue, "PIECE_BYTES", 2 * WIDTH * HEIGHT * 3)
+    monkeypatch.setattr(media_queue, "BUFFERS", 3)
+    wanted = np.random.default_rng(3).integers(0, 256, (34, HEIGHT, WIDTH, 3), np.uint8)
+    sink = Slow()
+    with BackgroundFrames(sink, copies=True) as give:
+        threading.Timer(0.2, sink.go.set).start()
+        for clip_frames in (wanted[:17].copy(), wanted[17:].copy()):
+            frames = torch.from_numpy(clip_frames)
+            give(frames)
+            frames.zero_()  # the decoder's memory is used again
+        buffers = list(give._buffers)
+        assert len(buffers) == 3
+        assert {b.tensor.numel() for b in buffers} == {2 * WIDTH * HEIGHT * 3}
+    assert np.array_equal(np.concatenate(sink.kept), wanted)
+    assert max(len(piece) for piece in sink.kept) == 2
 
 
 def test_a_failure_in_the_background_reaches_the_caller(tmp_path: Path) -> None:
