@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor
 
@@ -24,6 +24,9 @@ from ..model.config import ModelConfig
 from .assemble import assemble, assemble_root
 from .header import FileIdentity, TensorFile, TensorSpan, read_header
 from .tables import ComputedTables, Tables, TableSet, choose_tables, time_features
+
+if TYPE_CHECKING:
+    from ..blocks.sources import BlockSource
 
 FORMATS = ("fp8-rowwise", "int8-convrot", "fp8-tensor")  # preferred first when a folder has several
 BlockFile = TensorFile
@@ -52,6 +55,7 @@ class Checkpoint:
     weight_format: 'plain' | 'fp8-rowwise' | 'fp8-tensor' | 'int8-convrot' of the blocks' linears.
     block_files: one file a block with local names (edge layout), which a store may read directly by
         spans; empty for layouts whose blocks must be merged or split by `load_block`.
+    sources: one a block where something reads block files in its own way (adapters); else empty.
     root_file: the edge layout's root, None otherwise.
     files: every weight file of the model. notes: what a user should know, one sentence each.
     """
@@ -63,6 +67,7 @@ class Checkpoint:
     files: tuple[TensorFile, ...]
     reader: Reader = field(repr=False)
     block_files: tuple[BlockFile, ...] = ()
+    sources: tuple[BlockSource, ...] = ()
     root_file: TensorFile | None = None
     table_sets: tuple[TableSet, ...] = ()
     has_projections: bool = False

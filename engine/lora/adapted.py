@@ -5,13 +5,13 @@
              further tensors `X.lora_down`, `X.lora_up`, `X.lora_scale`; all else is merged
 
 When an adapter changes AdaLN, prepared tables are set aside and tables are computed from the
-changed projections. A stack that is re-read in every pass can keep its merged blocks in files.
+changed projections. Where a file is a block, the store gets sources that change its bytes in the
+buffer (lora/sources.py); blocks that are re-read in every pass can be kept merged there.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -19,16 +19,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..checkpoint.header import TensorFile, read_header, write_tensors
 from ..checkpoint.index import Checkpoint, Reader
-from ..errors import CheckpointError
-from .apply import Branch, Difference, merge_into, merge_quantised
-from .errors import LoraBindingError
+from .apply import Branch, Difference, merge_into
 from .loraset import LoraSet
-from .modules import other_spelling
+from .merging import merge_raw
+from .sources import AdaptedSource, kept_files, kept_identity
 
 Mode = Literal["merged", "online"]
-_CACHE_FORMAT = "lowpeak-merged-blocks-1"
 _PARTS = ("lora_down", "lora_up", "lora_scale")
 
 
@@ -39,17 +36,28 @@ def with_loras(
     mode: Mode,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.bfloat16,
+    reread: Collection[int] = (),
+    keep_in: Path | None = None,
 ) -> Checkpoint:
     """`checkpoint` with `loras` applied; the very same object when they do no work.
 
-    device: where merges are computed; results lie on the CPU. dtype: of online factors.
+    device: where merges are computed; results lie on the CPU. dtype: of online factors. reread:
+    blocks that are read in every pass; keep_in: a folder where those are kept merged.
     """
     if not loras:
         return checkpoint
     reader = LoraReader(checkpoint, loras, mode, torch.device(device), dtype)
+    files = checkpoint.block_files
+    kept = {}
+    if keep_in is not None and reread and files:
+        kept = kept_files(keep_in, merged_identity(checkpoint, reader), files, reread)
+    sources = tuple(
+        AdaptedSource(file, block, reader, kept.get(block)) for block, file in enumerate(files)
+    )
     return replace(
         checkpoint,
         reader=reader,
+        sources=sources,
         block_files=(),
         root_file=None,
         table_sets=() if loras.adaln_parameters else checkpoint.table_sets,
@@ -85,17 +93,35 @@ class LoraReader:
         merges = self.loras.merges(None, online=False)
         return merge_raw(self.base.root_tensors(), merges, self.weight_format, self.device)
 
+    def merges(self, block: int) -> dict[str, tuple[Difference, ...]]:
+        """What is merged into a block's stored tensors, whatever its AdaLN."""
+        return self.loras.merges(block, online=self.online)
+
+    def branch_tensors(self, block: int) -> dict[str, Tensor]:
+        """Factors that travel with a block; {} when merged."""
+        return pack_branches(self._uniform_branches(block)) if self.online else {}
+
+    def branch_shapes(self) -> dict[str, tuple[torch.dtype, tuple[int, ...]]]:
+        """Dtype and shape of every tensor of `branch_tensors`, the same for all blocks."""
+        if not self.online:
+            return {}
+        found: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {}
+        for module, (rows, columns, rank) in sorted(self.loras.online_sizes().items()):
+            shapes = ((rank, columns), (rows, rank), (rank,))
+            dtypes = (self.dtype, self.dtype, torch.float32)
+            for part, dtype, shape in zip(_PARTS, dtypes, shapes, strict=True):
+                found[f"{module}.{part}"] = (dtype, shape)
+        return found
+
     def block_tensors(self, block: int) -> dict[str, Tensor]:
         """A block's raw tensors; with factors beside them in online mode."""
-        merges = self.loras.merges(block, online=self.online)
+        merges = self.merges(block)
         raw = self.base.block_tensors(block)
         # Layouts that keep the projection in the block show the changed one there too.
         adaln = {f"adaln_proj.linear.{part}": d for part, d in self.loras.adaln(block).items()}
         merges |= {name: d for name, d in adaln.items() if name in raw}
         merged = merge_raw(raw, merges, self.weight_format, self.device)
-        if self.online:
-            merged |= pack_branches(self._uniform_branches(block))
-        return merged
+        return merged | self.branch_tensors(block)
 
     def _uniform_branches(self, block: int) -> dict[str, Branch]:
         """The branches of a block, filled up with zero ranks to the widest of any block.
@@ -115,58 +141,6 @@ class LoraReader:
         return merge_into(weight, changes.get("weight", ())), merge_into(
             bias, changes.get("bias", ())
         )
-
-
-def merge_raw(
-    tensors: Mapping[str, Tensor],
-    merges: Mapping[str, Sequence[Difference]],
-    weight_format: str,
-    device: torch.device | str = "cpu",
-) -> dict[str, Tensor]:
-    """Raw tensors of a block or the root (`X.weight_fp8`, `X.weight_scale`, ...) with merges added.
-
-    Names, dtypes and shapes stay; untouched tensors are the same objects. Raises LoraBindingError
-    for a parameter without a tensor.
-    """
-    merged = dict(tensors)
-    for parameter, differences in merges.items():
-        name = next((n for n in _stored_names(parameter) if n in merged), None)
-        if name is None:
-            raise LoraBindingError("the checkpoint stores no such tensor", names=(parameter,))
-        old = merged[name]
-        if not name.endswith((".weight_fp8", ".weight_int8")):
-            merged[name] = merge_into(old.to(device), differences).to(old.device)
-            continue
-        scale_name = name.rpartition(".")[0] + ".weight_scale"
-        scale = merged.get(scale_name)
-        if scale is None:
-            raise CheckpointError("missing scale", tensor=scale_name, expected="fp32")
-        kind = _kind(name, old, scale, weight_format)
-        codes, new_scale = merge_quantised(old.to(device), scale.to(device), kind, differences)
-        assert new_scale is not None
-        merged[name] = codes.to(old.device)
-        merged[scale_name] = new_scale.reshape(scale.shape).to(scale.device)
-    return merged
-
-
-def _stored_names(parameter: str) -> tuple[str, ...]:
-    names: list[str] = []
-    for spelling in (parameter, other_spelling(parameter)):
-        module, _, part = spelling.rpartition(".")
-        names.append(spelling)
-        if part == "bias":
-            names.append(f"{module}.original.bias")
-        else:
-            names += [f"{module}.weight_fp8", f"{module}.weight_int8"]
-    return tuple(names)
-
-
-def _kind(name: str, codes: Tensor, scale: Tensor, weight_format: str) -> str:
-    if name.endswith(".weight_int8"):
-        return "int8-convrot"
-    # One output row: both granularities look alike, and the checkpoint says which it is.
-    rowwise = weight_format == "fp8-rowwise" and scale.numel() == codes.shape[0]
-    return "fp8-rowwise" if rowwise else "fp8-tensor"
 
 
 def pack_branches(branches: Mapping[str, Branch]) -> dict[str, Tensor]:
@@ -203,38 +177,8 @@ def unpack_branches(tensors: Mapping[str, object]) -> dict[str, Branch]:
     return found
 
 
-def merged_identity(checkpoint: Checkpoint) -> str:
-    """A name for the bytes of a checkpoint's blocks with its adapters: base headers and files."""
-    parts = [_CACHE_FORMAT, checkpoint.weight_format, str(checkpoint.metadata.get("lora", ""))]
-    for file in checkpoint.files:
-        parts.append(f"{file.path.resolve()} {file.header_sha256} {file.identity}")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def keep_merged_blocks(checkpoint: Checkpoint, folder: Path) -> Checkpoint:
-    """Write the merged blocks of `with_loras(...)` once under `folder`; later reads use the files.
-
-    Files are named by identity and appear only when whole, so an interrupted run goes on where it
-    stopped, and another checkpoint, adapter or strength never meets them.
-    """
-    place = folder / merged_identity(checkpoint)[:32]
-    files: list[TensorFile] = []
-    for block in range(checkpoint.config.layers):
-        path = place / f"{block:02d}.safetensors"
-        if not path.is_file():
-            write_tensors(path, checkpoint.block_tensors(block), {"format": _CACHE_FORMAT})
-        files.append(read_header(path))
-    reader = _KeptBlocks(checkpoint.reader, tuple(files))
-    return replace(checkpoint, reader=reader, block_files=tuple(files))
-
-
-class _KeptBlocks:
-    """Blocks from files, all else from another reader."""
-
-    def __init__(self, base: Reader, files: tuple[TensorFile, ...]) -> None:
-        self.base, self.files = base, files
-        self.root_tensors, self.projection = base.root_tensors, base.projection
-
-    def block_tensors(self, block: int) -> dict[str, Tensor]:
-        """A block's raw tensors from its file."""
-        return self.files[block].read_many()
+def merged_identity(checkpoint: Checkpoint, reader: LoraReader) -> str:
+    """A name for the bytes of a checkpoint's blocks as `reader` merges them."""
+    parts = [checkpoint.weight_format, reader.loras.identity, reader.online, reader.device.type]
+    files = [f"{f.path.resolve()} {f.header_sha256} {f.identity}" for f in checkpoint.files]
+    return kept_identity([*parts, *files])

@@ -170,6 +170,7 @@ class Difference:
 
 Delta = Tensor | Difference
 MERGE_TILE_ROWS = 512  # output rows dequantised at a time: a merge needs no full fp32 weight
+MERGE_TILE_ELEMENTS = 2 << 20  # nor, on a card, more than some 60 MB beside the model
 
 
 def merge_into(weight: Tensor, deltas: Sequence[Delta]) -> Tensor:
@@ -191,55 +192,66 @@ def merge_quantised(
     deltas: Sequence[Delta],
     *,
     group: int | None = None,
+    device: torch.device | None = None,
+    in_place: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Dequantise, add in fp32, requantise at the same granularity.
+    """Dequantise, add in fp32, requantise at the same granularity, a tile of rows at a time.
 
     codes, scale, kind: as in kernels.weights.Weight. group: rotation group of int8, None for the
-    width's own. Returns new (codes, scale); the given ones when there is nothing to add.
+    width's own. device: where tiles are computed; None where the codes are. in_place: overwrite the
+    codes; on a card the caller then waits for the stream. Returns (codes, new scale), on the
+    devices of what was given; the given ones when there is nothing to add.
     """
     if not deltas:
         return codes, scale
+    device = codes.device if device is None else device
     if kind == "plain":
-        return merge_into(codes, deltas), scale
+        merged = merge_into(codes.to(device), deltas).to(codes.device)
+        return (codes.copy_(merged) if in_place else merged), scale
     assert scale is not None
-    tiles = [
-        slice(start, min(start + MERGE_TILE_ROWS, len(codes)))
-        for start in range(0, len(codes), MERGE_TILE_ROWS)
-    ]
-    total = _row_totals(Weight(kind, codes, scale), deltas, group)
-    merged = torch.empty_like(codes)
+    height = min(MERGE_TILE_ROWS, max(16, MERGE_TILE_ELEMENTS // max(1, codes.shape[1])))
+    tiles = [slice(at, min(at + height, len(codes))) for at in range(0, len(codes), height)]
+    total = _row_totals(Weight(kind, codes, scale.to(device)), deltas, group, device)
+    merged = codes if in_place else torch.empty_like(codes)
+    new_scale = torch.empty(scale.shape, dtype=torch.float32, device=device)
     if kind == "fp8-tensor":
         absmax = torch.stack([total(rows).abs().amax() for rows in tiles]).amax()
         # The scale of a whole tensor is that of its largest value alone.
-        _, new_scale = quantise.quantise_fp8_tensor(absmax.reshape(1, 1))
-        for rows in tiles:
-            scaled = total(rows) / new_scale
-            merged[rows] = scaled.clamp(-FP8_MAX, FP8_MAX).to(codes.dtype)
-        return merged, new_scale
-    new_scale = torch.empty_like(scale)
+        new_scale.copy_(quantise.quantise_fp8_tensor(absmax.reshape(1, 1))[1].reshape(scale.shape))
     for rows in tiles:
-        if kind == "fp8-rowwise":
-            merged[rows], new_scale[:, rows] = quantise.quantise_fp8_rowwise(total(rows))
+        if kind == "fp8-tensor":
+            scaled = total(rows) / new_scale.reshape(1, 1)
+            tile = scaled.clamp(-FP8_MAX, FP8_MAX).to(codes.dtype)
+        elif kind == "fp8-rowwise":
+            tile, new_scale.view(-1)[rows] = _flat(quantise.quantise_fp8_rowwise(total(rows)))
         elif kind == "int8-convrot":
-            merged[rows], new_scale[rows] = quantise.quantise_int8_convrot(total(rows), group)
+            tile, new_scale.view(-1)[rows] = _flat(
+                quantise.quantise_int8_convrot(total(rows), group)
+            )
         else:
             raise ValueError(f"unknown kind {kind!r}")
-    return merged, new_scale
+        merged[rows].copy_(tile, non_blocking=in_place)
+    return merged, new_scale.to(scale.device)
+
+
+def _flat(quantised: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    return quantised[0], quantised[1].reshape(-1)
 
 
 def _row_totals(
-    weight: Weight, deltas: Sequence[Delta], group: int | None
+    weight: Weight, deltas: Sequence[Delta], group: int | None, device: torch.device
 ) -> Callable[[slice], Tensor]:
-    """Rows of the dequantised weight plus all deltas, fp32, on demand.
+    """Rows of the dequantised weight plus all deltas, fp32 on `device`, on demand.
 
-    With low-rank deltas nothing larger than the rows asked for is made; others are expanded whole.
+    weight: codes anywhere, scale on `device`. With low-rank deltas nothing larger than the rows
+    asked for is made; others are expanded whole.
     """
     assert weight.scale is not None
-    device = weight.codes.device
     placed = [d.on(device) if isinstance(d, Difference) else d.to(device) for d in deltas]
     factors = [d.factors() if isinstance(d, Difference) else None for d in placed]
     if any(item is None for item in factors):
-        base = quantise.dequantise(weight, group)
+        codes = weight.codes.to(device)
+        base = quantise.dequantise(Weight(weight.kind, codes, weight.scale), group)
         whole = base.clone()
         for delta in placed:
             whole += _resolved(delta, base)
@@ -248,14 +260,15 @@ def _row_totals(
     def rows_of(rows: slice) -> Tensor:
         scale = weight.scale
         assert scale is not None
-        if weight.kind == "fp8-rowwise":
-            scale = scale[:, rows]
-        elif weight.kind == "int8-convrot":
-            scale = scale[rows]
-        total = quantise.dequantise(Weight(weight.kind, weight.codes[rows], scale), group)
+        if scale.numel() > 1 or len(weight.codes) == 1:
+            scale = scale.reshape(-1)[rows]
+        if weight.kind == "int8-convrot":
+            scale = scale.reshape(-1, 1)
+        codes = weight.codes[rows].to(device, non_blocking=True)
+        total = quantise.dequantise(Weight(weight.kind, codes, scale), group)
         for item in factors:
             assert item is not None
-            total += (item.up[rows] @ item.down) * item.scale
+            total.addmm_(item.up[rows], item.down, alpha=item.scale)
         return total
 
     return rows_of
@@ -356,5 +369,5 @@ def _branch(branch: Branch | Factors) -> Branch:
 
 
 def _hidden(y: Tensor, branch: Branch) -> Tensor:
-    hidden = y.to(branch.down.dtype) @ branch.down.T
-    return (hidden.to(torch.float32) * branch.scale).to(branch.up.dtype)
+    # In place, in fp32 inside one kernel, rounded once.
+    return (y.to(branch.down.dtype) @ branch.down.T).mul_(branch.scale)

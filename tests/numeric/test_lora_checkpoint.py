@@ -12,10 +12,7 @@ from safetensors.torch import save_file
 from lowpeak.engine.checkpoint.assemble import assemble, plain_state
 from lowpeak.engine.checkpoint.index import Checkpoint, open_checkpoint
 from lowpeak.engine.checkpoint.toy import SIZES, write_toy_checkpoint
-from lowpeak.engine.errors import CheckpointError
 from lowpeak.engine.lora.adapted import (
-    keep_merged_blocks,
-    merged_identity,
     unpack_branches,
     with_loras,
 )
@@ -176,28 +173,6 @@ def test_prepared_tables_are_kept_unless_adaln_is_changed(toys, loras, tmp_path)
     other = load_loras([LoraChoice(str(file))], ModelShapes.from_config(CONFIG))
     kept = with_loras(base, other, mode="online").tables_for(times)
     assert kept.name == base.tables_for(times).name
-
-
-def test_merged_blocks_are_kept_by_identity(toys, loras, tmp_path) -> None:
-    base = toys["edge-fp8-rowwise"]
-    adapted = with_loras(base, loras, mode="merged")
-    kept = keep_merged_blocks(adapted, tmp_path)
-    files = sorted(tmp_path.rglob("*.safetensors"))
-    assert [f.name for f in files] == ["00.safetensors", "01.safetensors"]
-    assert len(kept.block_files) == 2
-    for block in range(2):
-        one, two = adapted.block_tensors(block), kept.block_tensors(block)
-        assert set(one) == set(two)
-        assert all(torch.equal(_bytes(one[n]), _bytes(two[n])) for n in one)
-    stamp = [f.stat().st_mtime_ns for f in files]
-    keep_merged_blocks(adapted, tmp_path)
-    assert [f.stat().st_mtime_ns for f in files] == stamp, "whole files are written once"
-    online = with_loras(base, loras, mode="online")
-    others = {merged_identity(item) for item in (base, adapted, online, toys["edge-fp8"])}
-    assert len(others) == 4
-    files[1].write_bytes(files[1].read_bytes()[:-5])
-    with pytest.raises(CheckpointError):
-        keep_merged_blocks(adapted, tmp_path)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
