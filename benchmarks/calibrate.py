@@ -2,7 +2,8 @@
 
     .venv/bin/python benchmarks/calibrate.py ROWS.json ... [--into engine/calibration/h200.toml]
 
-Without --into it only prints. Rows are lists as `lowpeak bench step` and step_matrix.py write them.
+Without --into it only prints. Rows are lists as `lowpeak bench step`, `lowpeak bench forecast` and
+step_matrix.py write them; a row whose `use` is "held-out" is shown and teaches nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import tomllib
 from pathlib import Path
 
 from lowpeak.engine.planner.calibration import choose_calibration
-from lowpeak.engine.planner.compare import forecast_table, measured_rows, replace_tables, usable
+from lowpeak.engine.planner.compare import forecast_table, replace_tables, usable
+from lowpeak.engine.planner.fitting import margin_rows, measured_rows
 from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
 
 
@@ -26,11 +28,13 @@ def main() -> None:
     options = parser.parse_args()
     loaded = [json.loads(path.read_text()) for path in options.rows]
     rows = usable(row for item in loaded for row in (item if isinstance(item, list) else [item]))
-    if not rows:
-        raise SystemExit("no finished step rows in these files")
+    teaching = [row for row in rows if row.get("use") != "held-out"]
+    if not teaching:
+        raise SystemExit("no finished step rows that may teach in these files")
     device, facts = rows[0]["device"], ModelFacts()
     before = choose_calibration(HardwareSnapshot("linux", device, None, 0, 0, 0, 0))
-    found = measured_rows(rows, facts, before)
+    found = measured_rows(teaching, facts, before)
+    found += margin_rows(teaching, facts, before)
     after = before.with_values(**{row.name.replace(".", "__", 1): row.value for row in found})
     print("Before:\n" + forecast_table(rows, facts, before))
     print("\nAfter:\n" + forecast_table(rows, facts, after))

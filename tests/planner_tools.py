@@ -58,7 +58,9 @@ TOY = ModelFacts(
 
 def toy_search(space: SearchSpace, **rows: float) -> PassSearch:
     """A model of three blocks of 100 bytes."""
-    calibration = reference_rows().with_values(memory__context=1000, memory__interpreter=500)
+    calibration = reference_rows().with_values(
+        memory__context=1000, memory__interpreter=500, memory__bind_reads=1
+    )
     if rows:
         calibration = calibration.with_values(**rows)
     work = Workload(Geometry(256, 256, 22), TOY, text_rows=4)

@@ -1,16 +1,15 @@
-"""Bench rows against forecasts: the table of `bench forecast`, and the rows that correct it.
+"""Bench rows against forecasts: the table of `bench forecast`, and rows written into a file.
 
 A step row says what was run (size, text rows, placement) and what was measured (seconds a step,
 peaks, rates). The forecast is priced for exactly that placement, so a difference is the cost
-model's own. Calibration takes rows that were measured for it; the table should then be drawn over
-others. Pure: reads values, returns values.
+model's own. What corrects it is in fitting.py; the table should then be drawn over other rows.
+Pure: reads values, returns values.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..geometry import Geometry
@@ -18,9 +17,7 @@ from .calibration import Calibration, Row
 from .cost import RAM, VRAM, SampleMemory, total
 from .timing import StepClock, StepSeconds
 from .types import ModelFacts, Placement
-from .workload import BF16, Workload, block_seconds
-
-QUIET_STALL = 0.02  # share of a step that may be spent waiting in a row that teaches compute
+from .workload import Workload, block_seconds
 
 
 @dataclass(frozen=True)
@@ -93,63 +90,6 @@ def _against(forecast: float, ratio: float | None) -> str:
 
 def _gib(value: int | None) -> str:
     return "" if value is None else f"{value / 2**30:.2f}"
-
-
-def measured_rows(
-    rows: Iterable[Mapping[str, Any]], facts: ModelFacts, calibration: Calibration
-) -> list[Row]:
-    """Calibration rows that bench rows correct, in the order in which they depend on each other.
-
-    Memory rows take the largest value that any bench row asks for, because a forecast may not be
-    below a measurement; rates take the median.
-    """
-    found: list[Row] = []
-    steps = usable(rows)
-
-    def learn(name: str, values: Sequence[float], choose: Any, unit: str, source: str) -> None:
-        nonlocal calibration
-        if not values:
-            return
-        value = float(choose(values))
-        spread = max(abs(item - value) for item in values) / value
-        row = Row(name, value, unit, "measured", f"{source}, {len(values)} row(s)", spread)
-        found.append(row)
-        calibration = replace(calibration, rows={**calibration.rows, name: row})
-
-    contexts = [row["context_bytes"] for row in steps if row.get("context_bytes")]
-    learn("memory.context", contexts, max, "B", "context beside the allocator")
-    disks = [row["disk_bytes_per_second"] for row in steps if row.get("disk_bytes_per_second")]
-    learn("rates.disk", disks, statistics.median, "B/s", "the store's own reader")
-    links = [row["link_bytes_per_second"] for row in steps if row.get("link_bytes_per_second")]
-    learn("rates.link", links, statistics.median, "B/s", "pinned copies to the device")
-    temporaries = []
-    for item in (compare(row, facts, calibration) for row in steps):
-        if item.ratio("vram") is not None:
-            unit_bytes = item.memory.work.chunk_rows * item.memory.work.width * BF16
-            slack = calibration["memory.chunk_temporaries"]
-            short = item.row["vram_peak_bytes"] - item.vram_bytes
-            temporaries.append(slack + short / unit_bytes)
-    learn("memory.chunk_temporaries", temporaries, max, "1", "reserved beyond the shaped terms")
-    capped = [compare(row, facts, calibration) for row in steps if row.get("ram_gib")]
-    # The root is on the host only while a pass is bound, which a bench does before blocks are read.
-    hosts = [
-        calibration["memory.interpreter"]
-        + item.row["ram_peak_bytes"]
-        - (item.ram_bytes - facts.root_bytes)
-        for item in capped
-        if item.ratio("ram") is not None
-    ]
-    learn("memory.interpreter", hosts, max, "B", "host peak under a cgroup, shaped terms off")
-    quiet = []
-    for item in (compare(row, facts, calibration) for row in steps):
-        waited = sum(item.row.get("stall_seconds", {}).values())
-        busy = item.step.limited_by == "compute"
-        if busy and waited < QUIET_STALL * item.row["seconds_per_step"]:
-            quiet.append(
-                calibration["rates.sustained"] * item.step.total / item.row["seconds_per_step"]
-            )
-    learn("rates.sustained", quiet, statistics.median, "1", "steps that wait for nothing")
-    return found
 
 
 def replace_tables(

@@ -3,9 +3,10 @@
     vram = context + root + resident blocks + slots + working set(key source, residual, geometry)
     ram  = interpreter + tables + pinned blocks + staging ring + what waits on the host
 
-Everything is a shape times a dtype; calibration rows supply only what shapes cannot (context,
-allocator slack as a multiple of the chunk temporaries). The formulas are those of the chunk-major
-design. Terms of a peak sum to the peak. Nothing here decides.
+Everything is a shape times a dtype; calibration rows supply only what shapes cannot: the context,
+and what the allocator holds beside the shaped terms, a constant and a multiple of a chunk's rows.
+The formulas are those of the chunk-major design. Terms of a peak sum to the peak. Nothing here
+decides.
 """
 
 from __future__ import annotations
@@ -57,48 +58,56 @@ class SampleMemory:
     calibration: Calibration
     system: str
     steps: int
+    kept_store: bool = False  # every block still waits in memory from the pass before
 
     def fixed_vram(self) -> list[Term]:
         """What every placement of this geometry holds on the device."""
         work, rows, facts = self.work, self.calibration, self.work.facts
-        wide, head = work.width, facts.head_dim
         tile = int(rows["memory.ffn_tile_rows"])
-        states = work.geometry.chunks * facts.heads * head * head * FP32
         times = rows["memory.distinct_times"] + (work.condition_rows > 0)
-        ring = (work.dense_rows + work.ring_chunks * work.chunk_rows) * wide * 2 * BF16
-        slack = rows["memory.chunk_temporaries"]
         latents = work.geometry.video_tokens * 4 * LATENT_CHANNELS * FP32 * LATENT_BUFFERS
+        root = facts.root_bytes - facts.refiner_bytes + facts.lora_root_bytes
         return [
-            term(
-                "context and libraries",
-                rows["memory.context"],
-                VRAM,
-                rows.source("memory.context"),
-            ),
-            term("root", facts.root_bytes - facts.refiner_bytes + facts.lora_root_bytes, VRAM),
-            term("key/value ring", ring, VRAM),
-            term("dense-row accumulators", work.dense_rows * wide * (FP32 + 2 * BF16), VRAM),
-            term(
+            self._measured("context and libraries", "memory.context", 1),
+            term("root", root, VRAM),
+            self._measured("allocator, fixed part", "memory.allocator", 1),
+            self._measured(
                 "chunk temporaries",
-                slack * work.chunk_rows * wide * BF16,
-                VRAM,
-                rows.source("memory.chunk_temporaries"),
+                "memory.chunk_temporaries",
+                min(work.chunk_rows, work.geometry.video_tokens) * work.width * BF16,
             ),
+            *(self._covered_vram() if work.full_cover else self._window_vram()),
             term(
                 "feed-forward tile",
                 tile * (2 * facts.ffn * BF16 + facts.ffn + facts.hidden * BF16),
-                VRAM,
-            ),
-            term("scan states", states * rows["memory.state_tensors"], VRAM),
-            term(
-                "frame ring of T and J",
-                rows["memory.frame_ring"] * facts.heads * head * head * FP32 * 2,
                 VRAM,
             ),
             term("AdaLN rows of a step", times * facts.adaln_row_bytes * facts.blocks, VRAM),
             term("text rows", work.text_rows * (facts.text_dim + facts.hidden) * BF16, VRAM),
             term("latents and positions", latents + work.rows * ROPE_WIDTH * FP32 * 2, VRAM),
         ]
+
+    def _measured(self, name: str, row: str, unit_bytes: float) -> Term:
+        rows = self.calibration
+        return term(name, rows[row] * unit_bytes, VRAM, rows.source(row))
+
+    def _window_vram(self) -> list[Term]:
+        """Ring, dense rows and scans of a clip that is longer than its windows."""
+        work, rows, facts = self.work, self.calibration, self.work.facts
+        wide, square = work.width, facts.heads * facts.head_dim**2 * FP32
+        ring = (work.dense_rows + work.ring_chunks * work.chunk_rows) * wide * 2 * BF16
+        states = work.geometry.chunks * rows["memory.state_tensors"]
+        return [
+            term("key/value ring", ring, VRAM),
+            term("dense-row accumulators", work.dense_rows * wide * (FP32 + 2 * BF16), VRAM),
+            term("scan states", states * square, VRAM),
+            term("frame ring of T and J", rows["memory.frame_ring"] * square * 2, VRAM),
+        ]
+
+    def _covered_vram(self) -> list[Term]:
+        """Keys, values and attention outputs of all rows of a clip that every window covers."""
+        rows = 3 * self.work.rows * self.work.width * BF16
+        return [term("keys, values and outputs of all rows", rows, VRAM)]
 
     def choice_vram(self, keys: str, residual: str) -> list[Term]:
         """What the key source and the place of x add on the device."""
@@ -111,6 +120,8 @@ class SampleMemory:
             terms.append(
                 term("residual stream, chunks", held * work.facts.hidden * BF16, VRAM, _SHAPE)
             )
+        if work.full_cover:
+            return terms
         if keys == "store":
             terms.append(term("key/value store", work.store_bytes, VRAM))
         elif keys == "host":
@@ -138,7 +149,6 @@ class SampleMemory:
                 RAM,
                 rows.source("memory.interpreter"),
             ),
-            term("root, host copy", facts.root_bytes, RAM),
             term("AdaLN tables", self.steps * times * facts.adaln_row_bytes * facts.blocks, RAM),
         ]
 
@@ -152,12 +162,39 @@ class SampleMemory:
         return terms
 
     def weight_ram(self, placement: Placement) -> list[Term]:
-        """Pinned blocks, and the ring that disk blocks and resident ones, once, pass through."""
-        size = block_bytes(self.work)
-        terms = [term("pinned blocks", placement.pinned_blocks * size, RAM)]
-        if placement.disk_blocks or placement.resident_blocks:
-            terms.append(term("staging ring", self.staging_bytes(), RAM))
-        return terms
+        """Pinned blocks, the ring that disk blocks and resident ones, once, pass through, and the
+        root as far as the blocks have not taken its place yet.
+        """
+        pinned = placement.pinned_blocks * block_bytes(self.work)
+        staged = placement.disk_blocks or placement.resident_blocks
+        ring = self.staging_bytes() if staged else 0
+        root = self.with_root(pinned + ring) - pinned - ring
+        return [
+            term("pinned blocks", pinned, RAM),
+            term("staging ring", ring, RAM),
+            term("root, while a pass is bound", root, RAM),
+        ]
+
+    def with_root(self, weights_bytes: int) -> int:
+        """Host peak of blocks and root together.
+
+        The root is on the host only while a pass is bound, which is when the store begins to read:
+        all of it stands beside no more than what is read by then. A store kept from the pass before
+        is whole at that moment.
+        """
+        root = self.work.facts.root_bytes
+        if self.kept_store and weights_bytes >= self.work.facts.blocks * block_bytes(self.work):
+            return root + weights_bytes
+        read = int(self.calibration["memory.bind_reads"])
+        return max(weights_bytes, root + min(weights_bytes, read))
+
+    def weights_room(self, room_bytes: int) -> int:
+        """The most bytes of blocks whose peak with the root stays within `room_bytes`."""
+        root, read = self.work.facts.root_bytes, int(self.calibration["memory.bind_reads"])
+        whole = self.work.facts.blocks * block_bytes(self.work)
+        if self.kept_store and room_bytes < root + whole:
+            room_bytes = min(room_bytes, whole - 1)
+        return room_bytes if room_bytes >= root + read else room_bytes - root
 
     def staging_bytes(self) -> int:
         """The pinned ring of disk blocks."""

@@ -97,6 +97,7 @@ def _plan(
             calibration,
             snapshot.system,
             space,
+            kept_store=held == facts.blocks,
         )
         choice = search.choose(budget)
         if choice is None:

@@ -95,9 +95,12 @@ class PassSearch:
         system: str,
         space: SearchSpace,
         compute: BlockSeconds | None = None,
+        *,
+        kept_store: bool = False,
     ) -> None:
+        """kept_store: the pass before left every block in page-locked memory."""
         self.work, self.space = work, space
-        self.memory = SampleMemory(work, calibration, system, steps)
+        self.memory = SampleMemory(work, calibration, system, steps, kept_store)
         self.fixed_vram = total(self.memory.fixed_vram(), VRAM)
         self.fixed_ram = total(self.memory.fixed_ram(), RAM)
         context = int(calibration["memory.context"])
@@ -135,28 +138,27 @@ class PassSearch:
         pins = budget.pin_bytes - self.host_bytes[keys, residual]
         if room < 0 or pins < 0:
             return
-        room_blocks = min(room, pins) // size
-        room_beside_ring = (min(room, pins) - staging) // size
+        weights = min(self.memory.weights_room(room), pins)
         most = (budget.vram_bytes - vram) // size
         if budget.vram_bytes < self.prologue or most < 0:
             return
         for resident in range(min(blocks - 1, most) + 1) if slots else range(blocks, blocks + 1):
             if resident > most:
                 return
-            pinned = rest = blocks - resident
-            used = ram
-            if resident or room_blocks < rest:  # resident blocks come through the ring as well
-                if room_beside_ring < 0:
+            pinned, rest, ring = blocks - resident, blocks - resident, 0
+            if resident or weights < rest * size:  # resident blocks come through the ring as well
+                ring = staging
+                if weights < ring:
                     continue
-                pinned = min(room_beside_ring, rest if resident else rest - 1)
-                used += staging
-            need = vram + resident * size
+                pinned = min((weights - ring) // size, rest if resident else rest - 1)
+            elif weights < 0:
+                continue
             yield (
                 resident,
                 pinned,
                 rest - pinned,
-                max(need, self.prologue),
-                used + pinned * size,
+                max(vram + resident * size, self.prologue),
+                ram + self.memory.with_root(ring + pinned * size),
             )
 
     def candidates(self, budget: Budget) -> Iterator[Candidate]:
@@ -242,7 +244,7 @@ class PassSearch:
         staging, size = self.staging_bytes, self.block_bytes
         blocks = self.work.facts.blocks
         needs = [
-            ram + staging
+            ram + self.memory.with_root(staging)
             for _, _, _, slots, vram, ram in self._shapes()
             if vram + (0 if slots else blocks * size) <= vram_bytes
         ]

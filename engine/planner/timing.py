@@ -80,16 +80,17 @@ class StepClock:
         half = min(work.facts.attention_half_bytes, whole)
         self.upload_attention, self.upload_ffn = half / rate, (whole - half) / rate
         self.read = whole / calibration["rates.disk"]
+        self.around = calibration["rates.step"]  # head, input rows, results to the host
 
     @property
     def floor(self) -> float:
         """No placement of this key source and place of x can be faster."""
-        return self.blocks * max(self.block, self.busy_attention + self.ffn)
+        return self.around + self.blocks * max(self.block, self.busy_attention + self.ffn)
 
     def step(self, placement: Placement) -> StepSeconds:
         """Seconds of one steady step of a placement."""
         resident, disk = placement.resident_blocks, placement.disk_blocks
-        compute = self.blocks * self.block
+        compute = self.around + self.blocks * self.block
         walked = self.walk(resident, placement.transfer_slots, placement.half_slots)
         read = disk * self.read
         return StepSeconds(
@@ -111,9 +112,9 @@ class StepClock:
         streamed = self.blocks - resident
         busy = self.busy_attention + self.ffn
         if not streamed:
-            return self.blocks * busy
+            return self.around + self.blocks * busy
         if slots < 2:
-            return self.blocks * busy + streamed * self.upload
+            return self.around + self.blocks * busy + streamed * self.upload
         window = self._whole_window
         if half and slots == 2:
             window = self._half_window
@@ -122,7 +123,7 @@ class StepClock:
         total = (streamed - extra) * window(short)
         if extra:
             total += extra * window(short + 1)
-        return max(total, self.blocks * self.chunk_link + streamed * self.upload)
+        return max(self.around + total, self.blocks * self.chunk_link + streamed * self.upload)
 
     def _whole_window(self, blocks: int) -> float:
         """A streamed block and the residents after it, beside the upload of the next."""

@@ -21,6 +21,7 @@ REFERENCE_TEXT_ROWS = 600  # labels and vision tokens that a picture adds to the
 CONVOLUTION_PASSES = 10  # k and v: read, write, read, write twice (features, features * beta)
 READOUT_PASSES = 8
 ATTENTION_CHUNKS = 3
+EXTRA_LAUNCHES = 2  # global rows, dense rows, start and end of the scans
 BF16 = 2
 
 
@@ -49,6 +50,16 @@ class Workload:
         return self.facts.heads * self.facts.head_dim
 
     @property
+    def full_cover(self) -> bool:
+        """Whether every window covers the clip: plain attention, no linear branch, no ring."""
+        return self.geometry.latent_frames <= 2 * CHUNK_FRAMES
+
+    @property
+    def launches(self) -> int:
+        """Times that a block's small kernels are started: once a chunk, and for the rest of it."""
+        return self.geometry.chunks + EXTRA_LAUNCHES
+
+    @property
     def chunk_rows(self) -> int:
         """Rows of one full chunk: 5 S."""
         return CHUNK_FRAMES * self.geometry.tokens_per_frame
@@ -61,7 +72,8 @@ class Workload:
     @property
     def dense_rows(self) -> int:
         """Rows that attend to everything: two anchor frames and the global rows."""
-        return 2 * self.geometry.tokens_per_frame + self.globals
+        anchors = 0 if self.full_cover else 2 * self.geometry.tokens_per_frame
+        return anchors + self.globals
 
     @cached_property
     def attention_flops(self) -> float:
@@ -84,6 +96,8 @@ class Workload:
     @property
     def key_value_gemm_flops(self) -> float:
         """What `recompute` adds: keys and values of the video rows once more."""
+        if self.full_cover:
+            return 0.0
         return 2.0 * self.geometry.video_tokens * 2 * self.facts.hidden * self.width
 
     @cached_property
@@ -99,6 +113,8 @@ class Workload:
     @property
     def key_value_bytes(self) -> float:
         """Norm, quantise, k norm and RoPE traffic of recomputed keys and values."""
+        if self.full_cover:
+            return 0.0
         return self.geometry.video_tokens * BF16 * (1.5 * self.facts.hidden + 4.0 * self.width)
 
     @property
@@ -109,10 +125,9 @@ class Workload:
     @property
     def linear_rows(self) -> int:
         """Rows of the linear branch: video without anchors; none when the window covers all."""
-        frames = self.geometry.latent_frames
-        if frames <= 2 * CHUNK_FRAMES:
+        if self.full_cover:
             return 0
-        return (frames - 2) * self.geometry.tokens_per_frame
+        return (self.geometry.latent_frames - 2) * self.geometry.tokens_per_frame
 
     @property
     def solves(self) -> int:
@@ -126,7 +141,9 @@ class Workload:
 
     @property
     def store_bytes(self) -> int:
-        """Keys and values of all video rows, bf16."""
+        """Keys and values of all video rows, bf16; a covered clip has no store beside its rows."""
+        if self.full_cover:
+            return 0
         return self.geometry.video_tokens * self.width * 2 * BF16
 
 
@@ -162,7 +179,8 @@ def block_seconds(work: Workload, calibration: Calibration) -> BlockSeconds:
     )
     ffn = work.ffn_gemm_flops / gemm + work.ffn_bytes / copy
     again = work.key_value_gemm_flops / gemm + work.key_value_bytes / copy
-    return BlockSeconds(attention / sustained, ffn / sustained, again / sustained)
+    started = work.launches * calibration["rates.launch"]
+    return BlockSeconds(attention / sustained + started, ffn / sustained, again / sustained)
 
 
 def workload(request: Request, geometry: Geometry, facts: ModelFacts) -> Workload:

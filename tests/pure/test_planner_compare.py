@@ -10,16 +10,12 @@ import pytest
 from planner_tools import FACTS, reference_rows
 
 from lowpeak.engine.planner.calibration import Calibration, read_rows
-from lowpeak.engine.planner.compare import (
-    compare,
-    forecast_table,
-    measured_rows,
-    replace_tables,
-    usable,
-)
+from lowpeak.engine.planner.compare import compare, forecast_table, replace_tables, usable
+from lowpeak.engine.planner.fitting import envelope, least_squares, margin_rows, measured_rows
 from lowpeak.engine.planner.types import Placement
 
 CASES: list[tuple[tuple[int, int, int], Placement, float | None]] = [
+    ((480, 288, 243), Placement("store", pinned_blocks=50), None),
     ((1344, 768, 243), Placement("store", pinned_blocks=50), None),
     ((1344, 768, 345), Placement("recompute", pinned_blocks=50), None),
     ((1920, 1088, 362), Placement("recompute", pinned_blocks=50, half_slots=True), None),
@@ -46,8 +42,7 @@ def rows_of(truth: Calibration) -> list[dict[str, Any]]:
         priced = compare(row, FACTS, truth)
         row["seconds_per_step"] = priced.step.total
         row["vram_peak_bytes"] = priced.vram_bytes
-        # A bench binds its pass before the blocks are read: its peak is without the root.
-        row["ram_peak_bytes"] = priced.ram_bytes - FACTS.root_bytes
+        row["ram_peak_bytes"] = priced.ram_bytes
         if place.disk_blocks:
             row["disk_bytes_per_second"] = truth["rates.disk"]
         rows.append(row)
@@ -56,9 +51,11 @@ def rows_of(truth: Calibration) -> list[dict[str, Any]]:
 
 TRUTH = {
     "memory__context": 700_000_000.0,
+    "memory__allocator": 90e6,
     "memory__chunk_temporaries": 7.5,
     "memory__interpreter": 1_500_000_000.0,
     "rates__sustained": 0.88,
+    "rates__launch": 2.5e-4,
     "rates__disk": 5.5e9,
 }
 
@@ -83,6 +80,34 @@ def test_a_memory_forecast_is_never_below_a_row_that_taught_it() -> None:
     after = before.with_values(**values)
     for row in usable(rows):
         assert compare(row, FACTS, after).vram_bytes >= row["vram_peak_bytes"] - 1
+
+
+def test_the_envelope_is_the_lowest_pair_that_covers_every_point() -> None:
+    points = [(1.0, 12.0, 100.0), (2.0, 20.0, 100.0), (4.0, 42.0, 200.0), (3.0, 25.0, 120.0)]
+    a, b = envelope(points)
+    assert all(a + b * u >= s - 1e-6 for u, s, _ in points)
+    worst = max((a + b * u - s) / whole for u, s, whole in points)
+    for other_a in range(40):
+        for tenth in range(150):
+            pair = float(other_a), tenth / 10
+            if all(pair[0] + pair[1] * u >= s for u, s, _ in points):
+                loss = max((pair[0] + pair[1] * u - s) / whole for u, s, whole in points)
+                assert loss >= worst - 1e-9
+
+
+def test_steps_of_one_size_leave_the_start_of_kernels_as_it_was() -> None:
+    assert least_squares([(1.0, 0.1, 1.02), (2.0, 0.2, 2.04)], 0.2) == pytest.approx((1.0, 0.2))
+    assert least_squares([(1.0, 0.4, 1.2), (2.0, 0.1, 2.05)], 9.0) == pytest.approx((1.0, 0.5))
+
+
+def test_a_margin_is_what_a_size_needed_beyond_a_forecast_from_the_others() -> None:
+    rows = rows_of(reference_rows().with_values(**TRUTH))
+    (exact,) = margin_rows(rows, FACTS, reference_rows())
+    assert exact.value == 64 << 20, "rows of one truth leave the floor"
+    rows[0]["vram_peak_bytes"] += 300 << 20
+    (learned,) = margin_rows(rows, FACTS, reference_rows())
+    assert 300 << 20 <= learned.value <= 400 << 20
+    assert not margin_rows(rows[:2], FACTS, reference_rows()), "two sizes say nothing"
 
 
 def test_rows_that_wait_do_not_teach_compute() -> None:

@@ -1,0 +1,231 @@
+"""Calibration rows from bench rows, in the order in which they depend on each other.
+
+Memory rows are the lowest envelope over all measurements, because a forecast may not be below one;
+rates are least squares over steps that wait for nothing. Margins come from leaving each row out in
+turn: how far beyond a forecast that never saw it a run can be. Pure: reads values, returns values.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .calibration import Calibration, Row
+from .compare import Compared, compare, usable
+from .types import ModelFacts
+from .workload import BF16, Workload, block_seconds
+
+QUIET_STALL = 0.02  # share of a step that may be spent waiting in a row that teaches compute
+LEAST_ALLOCATOR_BYTES = 1 << 20
+LEAST_MARGIN_BYTES = 64 << 20
+LEAST_SECONDS = 1e-7
+Rows = Sequence[Mapping[str, Any]]
+
+
+class Fit:
+    """Learns rows one after another; each sees the ones before it."""
+
+    def __init__(self, rows: Rows, facts: ModelFacts, calibration: Calibration) -> None:
+        self.rows, self.facts, self.calibration = usable(rows), facts, calibration
+        self.found: list[Row] = []
+
+    def compared(self) -> list[Compared]:
+        """Every row beside its forecast with what is known so far."""
+        return [compare(row, self.facts, self.calibration) for row in self.rows]
+
+    def learn(self, name: str, value: float, error: float, unit: str, source: str) -> None:
+        """Keep one row."""
+        row = Row(name, float(value), unit, "measured", source, error)
+        self.found.append(row)
+        self.calibration = replace(self.calibration, rows={**self.calibration.rows, name: row})
+
+    def learn_values(
+        self,
+        name: str,
+        values: Sequence[float],
+        choose: Callable[[Sequence[float]], float],
+        unit: str,
+        source: str,
+    ) -> None:
+        """Keep a row that is one of, or between, measured values."""
+        if values:
+            value = float(choose(values))
+            spread = max(abs(item - value) for item in values) / value
+            self.learn(name, value, spread, unit, f"{source}, {len(values)} row(s)")
+
+    def column(self, *names: str) -> list[float]:
+        """The largest of some fields of each row that has any."""
+        found = []
+        for row in self.rows:
+            values = [row[name] for name in names if row.get(name)]
+            if values:
+                found.append(max(values))
+        return found
+
+
+def measured_rows(
+    rows: Iterable[Mapping[str, Any]], facts: ModelFacts, before: Calibration
+) -> list[Row]:
+    """Calibration rows that bench rows correct."""
+    fit = Fit(list(rows), facts, before)
+    contexts = fit.column("context_bytes", "context_after_bytes")
+    fit.learn_values("memory.context", contexts, max, "B", "context beside the allocator")
+    disks = fit.column("disk_bytes_per_second")
+    fit.learn_values("rates.disk", disks, statistics.median, "B/s", "the store's own reader")
+    links = fit.column("link_bytes_per_second")
+    fit.learn_values("rates.link", links, statistics.median, "B/s", "pinned copies to the device")
+    _fit_device(fit)
+    _fit_host(fit)
+    _fit_seconds(fit)
+    return fit.found
+
+
+def margin_rows(
+    rows: Iterable[Mapping[str, Any]], facts: ModelFacts, before: Calibration
+) -> list[Row]:
+    """The VRAM margin: the most that a row needed beyond the forecast of all the others."""
+    steps = [row for row in usable(rows) if row.get("vram_peak_bytes")]
+    sizes = {(row["width"], row["height"], row["frames"]) for row in steps}
+    if len(sizes) < 3:
+        return []
+    beyond = []
+    for size in sizes:
+        others = [row for row in steps if (row["width"], row["height"], row["frames"]) != size]
+        known = replace(
+            before,
+            rows={**before.rows, **{row.name: row for row in measured_rows(others, facts, before)}},
+        )
+        for row in steps:
+            if (row["width"], row["height"], row["frames"]) == size:
+                beyond.append(row["vram_peak_bytes"] - compare(row, facts, known).vram_bytes)
+    value = max(LEAST_MARGIN_BYTES, *beyond)
+    source = (
+        f"most bytes that one of {len(sizes)} sizes needed beyond a forecast from the others "
+        f"({max(beyond) / 2**20:.0f} MiB); at least {LEAST_MARGIN_BYTES >> 20} MiB"
+    )
+    return [Row("margin.vram_linux", float(value), "B", "measured", source, 0.0)]
+
+
+def envelope(points: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """(a, b) >= 0 with a + b u >= s for every (u, s, whole), and the least largest excess.
+
+    The excess of a point is (a + b u - s) / whole. Two unknowns: the best lies where two of the
+    lines meet, or one line and an axis.
+    """
+    options = {(0.0, max(max(s / u for u, s, _ in points), 0.0))}
+    options.add((max(max(s for _, s, _ in points), 0.0), 0.0))
+    for i, (u1, s1, _) in enumerate(points):
+        for u2, s2, _ in points[:i]:
+            if u1 != u2:
+                b = (s1 - s2) / (u1 - u2)
+                options.add((s1 - b * u1, b))
+
+    def allowed(a: float, b: float) -> bool:
+        slack = 1e-9 * max(abs(s) for _, s, _ in points)
+        return a >= 0 and b >= 0 and all(a + b * u >= s - slack for u, s, _ in points)
+
+    def excess(option: tuple[float, float]) -> float:
+        a, b = option
+        return max((a + b * u - s) / whole for u, s, whole in points)
+
+    return min((option for option in options if allowed(*option)), key=excess)
+
+
+def _fit_device(fit: Fit) -> None:
+    """What the allocator reserves beyond the shaped terms: a constant and a multiple of a chunk."""
+    points, rows = [], fit.calibration
+    for item in fit.compared():
+        if item.ratio("vram") is None:
+            continue
+        unit = chunk_unit_bytes(item.memory.work)
+        known = rows["memory.allocator"] + rows["memory.chunk_temporaries"] * unit
+        measured = item.row["vram_peak_bytes"]
+        points.append((float(unit), measured - (item.vram_bytes - known), float(measured)))
+    if not points:
+        return
+    a, b = envelope(points)
+    error = max((a + b * u - s) / whole for u, s, whole in points)
+    source = f"reserved beyond the shaped terms: lowest envelope of {len(points)} row(s)"
+    fit.learn("memory.allocator", max(a, LEAST_ALLOCATOR_BYTES), error, "B", source)
+    fit.learn("memory.chunk_temporaries", max(b, 1e-3), error, "1", source)
+
+
+def chunk_unit_bytes(work: Workload) -> int:
+    """What one unit of the chunk temporaries is: a chunk's rows at model width, bf16."""
+    return min(work.chunk_rows, work.geometry.video_tokens) * work.width * BF16
+
+
+def _fit_host(fit: Fit) -> None:
+    """Interpreter and libraries, from rows whose host peak was counted by a cgroup."""
+    peaks = [
+        fit.calibration["memory.interpreter"] + item.row["ram_peak_bytes"] - item.ram_bytes
+        for item in fit.compared()
+        if item.row.get("ram_gib") and item.ratio("ram") is not None
+    ]
+    source = "host peak under a cgroup, shaped terms off"
+    fit.learn_values("memory.interpreter", peaks, max, "B", source)
+
+
+def _fit_seconds(fit: Fit) -> None:
+    """Sustained rates and the start of kernels, then what surrounds the blocks of a step."""
+    quiet = [
+        item
+        for item in fit.compared()
+        if sum(item.row.get("stall_seconds", {}).values())
+        < QUIET_STALL * item.row["seconds_per_step"]
+        and item.placement.residual == "device"
+        and item.placement.keys != "host"
+        and item.step.limited_by == "compute"
+    ]
+    if not quiet:
+        return
+    bare = fit.calibration.with_values(rates__sustained=1.0, rates__launch=1e-15)
+    points = []
+    for item in quiet:
+        work, again = item.memory.work, item.placement.keys == "recompute"
+        block = block_seconds(work, bare)
+        busy = block.attention + block.ffn + (block.recompute if again else 0.0)
+        count, measured = work.facts.blocks, item.row["seconds_per_step"]
+        rest = (measured - fit.calibration["rates.step"]) / measured
+        points.append((count * busy / measured, count * work.launches / measured, rest))
+    slowness, launch = least_squares(points, fit.calibration["rates.launch"])
+    errors = [abs(slowness * w + launch * n - rest) for w, n, rest in points]
+    source = f"steps that wait for nothing, {len(points)} row(s)"
+    fit.learn("rates.sustained", 1 / slowness, max(errors), "1", source)
+    fit.learn("rates.launch", max(launch, LEAST_SECONDS), max(errors), "s", source)
+    around = [
+        fit.calibration["rates.step"] + item.row["seconds_per_step"] - item.step.total
+        for item in fit.compared()
+        if item.step.limited_by == "link" and not item.placement.disk_blocks
+    ]
+    if around and statistics.median(around) > 0:
+        fit.learn_values(
+            "rates.step", [max(x, 1e-4) for x in around], statistics.median, "s",
+            "steps that wait for the link",
+        )  # fmt: skip
+
+
+def least_squares(
+    points: Sequence[tuple[float, float, float]], usual_launch: float
+) -> tuple[float, float]:
+    """(x, y) >= 0 that bring x w + y n nearest to r over points (w, n, r).
+
+    Points that tell the two apart badly leave y at `usual_launch`.
+    """
+    ww = sum(w * w for w, _, _ in points)
+    wn = sum(w * n for w, n, _ in points)
+    nn = sum(n * n for _, n, _ in points)
+    wr = sum(w * r for w, _, r in points)
+    nr = sum(n * r for _, n, r in points)
+    determinant = ww * nn - wn * wn
+    if determinant > 1e-3 * ww * nn:
+        x, y = (wr * nn - nr * wn) / determinant, (nr * ww - wr * wn) / determinant
+        if x > 0 and y > 0:
+            return x, y
+        if x > 0:
+            return wr / ww, 0.0
+    x = (wr - usual_launch * wn) / ww
+    return (x, usual_launch) if x > 0 and math.isfinite(x) else (wr / ww, 0.0)
