@@ -35,7 +35,7 @@ class Meter:
     @contextmanager
     def phase(self, name: str) -> Iterator[PhaseMeasurement]:
         """Fill in a measurement while the body runs, also when it raises."""
-        measured = PhaseMeasurement(name, 0.0)
+        measured = PhaseMeasurement(name, 0.0, time.time())
         host_reset = _reset_host_peak()
         host_before_bytes = resident_bytes()
         if self.device.type == "cuda":

@@ -12,9 +12,11 @@ class PhaseMeasurement:
 
     phase: str
     seconds: float
+    started_unix: float = 0.0
     vram_peak_bytes: int | None = None
     ram_peak_bytes: int | None = None
     steps: int = 0
+    steps_started_unix: float = 0.0  # of the first step; the others follow without a pause
     step_seconds: list[float] = field(default_factory=list)
     link_bytes: int = 0
     disk_bytes: int = 0
@@ -44,11 +46,19 @@ class RunReport:
     audio_health: dict[str, Any] = field(default_factory=dict)
     latents_sha256: str | None = None
     run_id: str = ""  # also in every file that this run saved
+    started_unix: float = 0.0
+    spans: list[dict[str, Any]] = field(default_factory=list)  # named work, for the timeline
 
     def add_phase(self, measured: PhaseMeasurement, forecast: dict[str, Any] | None) -> None:
         """Put a measurement beside its forecast."""
         self.phases.append(
             {"phase": measured.phase, "forecast": forecast, "measured": measured.as_json()}
+        )
+
+    def add_span(self, name: str, phase: str, started_unix: float, seconds: float) -> None:
+        """Name a stretch of work inside a phase, or between phases (`phase` empty)."""
+        self.spans.append(
+            {"name": name, "phase": phase, "started_unix": started_unix, "seconds": seconds}
         )
 
     def as_json(self) -> dict[str, Any]:

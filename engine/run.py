@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -76,6 +76,7 @@ def run_request(
     request: Request, options: RunOptions, host: Host, notices: tuple[str, ...] = ()
 ) -> RunReport:
     """Make the video of `request`. Raises any LowpeakError; see the module's first lines."""
+    started_unix = time.time()
     files = RunFiles(options.out)
     make_folder(files.video.parent)
     saved = load_saved(request, options.resume, prompt_given=options.prompt_given)
@@ -92,11 +93,13 @@ def run_request(
         margins=learned_margins(machine, choose_calibration(machine)) if on_card else None,
     )
     report = begin_report(request, options, plan, models, notices)
+    report.started_unix = started_unix
+    report.add_span("headers, snapshot, plan", "", started_unix, time.time() - started_unix)
     report.lora = [item.as_json() for item in loras.reports]
     report.run_id = saved.run_id
     if options.resume is not None and RunFiles.of(options.resume) == files:
         report.files = dict(saved.files)
-    teach = partial(learn, request=request, snapshot=machine, started_unix=time.time())
+    teach = partial(learn, request=request, snapshot=machine, started_unix=started_unix)
     with (
         closing_report(report, files, teach if on_card else None),
         Session(models.device, host, report, phase_forecasts(plan)) as session,
@@ -144,15 +147,18 @@ def condition_and_sample(
 
     def keep_first_pass(latents: SampledLatents) -> None:
         about = {"run": saved.run_id, "settings": settings_of(request, first=True)}
-        save_latents(files.first_pass, latents, about)
-        kept["first_pass"] = files.first_pass.name
-        keep_conditioning()
+        with session.span("save first pass"):
+            save_latents(files.first_pass, latents, about)
+            kept["first_pass"] = files.first_pass.name
+            keep_conditioning()
 
     passes = plan_request(request)
     times = [
         step for item in passes.passes for step in item.schedule.table_times(conditioning.times)
     ]
-    with models.denoiser(times, placements_of(plan), loras) as denoiser:
+    with ExitStack() as resources:
+        with session.span("transformer's headers"):
+            denoiser = resources.enter_context(models.denoiser(times, placements_of(plan), loras))
         saved.latents = sample(
             session,
             request,
@@ -163,11 +169,14 @@ def condition_and_sample(
             keep_first_pass=keep_first_pass,
             stop_after_first=options.stop_after == "first",
         )
+        with session.span("give back the transformer"):
+            resources.close()
     if options.stop_after == "first":
         return
     session.report.latents_sha256 = saved.latents.sha256
     about = {"run": saved.run_id, "settings": settings_of(request)}
-    save_latents(files.latents, saved.latents, about)
+    with session.span("save latents"):
+        save_latents(files.latents, saved.latents, about)
     kept["latents"] = files.latents.name
     if kept.pop("conditioning", None):
         files.conditioning.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ MeasuredOverrun with that phase's forecast; nothing is retried here.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -64,6 +65,15 @@ class Session:
             if measured is not None:
                 self.report.add_phase(measured, dict(forecast) if forecast else None)
                 self._announce("measured", name, measured.as_json())
+
+    @contextmanager
+    def span(self, name: str) -> Iterator[None]:
+        """Give the body a name in the timeline. It measures the host's time, not the device's."""
+        started_unix, began = time.time(), time.perf_counter()
+        try:
+            yield
+        finally:
+            self.report.add_span(name, self._phase, started_unix, time.perf_counter() - began)
 
     def placement(self, phase: str) -> Placement | None:
         """Where the plan puts the bytes of `phase`; None without a plan for it."""

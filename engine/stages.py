@@ -79,7 +79,8 @@ def encode_prompt(
     if len(names) != len(pictures):
         raise RequestError(f"{len(names)} keyframes but {len(pictures)} pictures", field="prompt")
     with session.phase("encode") as measured:
-        text = encoder.encode(request.prompt, images=pictures)
+        with session.span("text encoder"):
+            text = encoder.encode(request.prompt, images=pictures)
         keyframes = []
         for name, picture in zip(names, pictures, strict=True):
             assert encode_picture is not None
@@ -132,11 +133,13 @@ def refine(
     assert plan.refine is not None and plan.canvas is not None
     lifted = first_pass.video
     if plan.upscaling:
-        denoisers.release()
-        session.release_device_cache()
+        with session.span("give back device memory"):
+            denoisers.release()
+            session.release_device_cache()
         with session.phase("upscale") as measured:
             measured.steps = 1
-            lifted = lift_and_crop(first_pass.video, plan.canvas, lift).cpu()
+            with session.span("lift"):
+                lifted = lift_and_crop(first_pass.video, plan.canvas, lift).cpu()
             session.check_cancelled("upscale")
     else:
         lifted = lift_and_crop(lifted, plan.canvas, None)
@@ -171,7 +174,8 @@ def sample_pass(
         else:
             audio = lifted.audio[0].transpose(0, 1)
             start = start_refine(lifted.video, audio, noise, item.schedule, conditions)
-        denoiser = denoisers.for_phase(item.phase, session.host.is_cancelled)
+        with session.span("open transformer"):
+            denoiser = denoisers.for_phase(item.phase, session.host.is_cancelled)
         video, audio_rows = _walk(session, item, conditioning, denoiser, start, measured)
     return SampledLatents(
         _latents(video, geometry),
@@ -200,8 +204,10 @@ def _walk(
     measured: PhaseMeasurement,
 ) -> tuple[Tensor, Tensor]:
     layout = build_pass_layout(item.geometry, conditioning)
-    model = denoiser.bind(layout, conditioning.text.embeds, start.condition_rows)
+    with session.span("bind sequence"):
+        model = denoiser.bind(layout, conditioning.text.embeds, start.condition_rows)
     session.progress(0, item.evaluations)
+    measured.steps_started_unix = time.time()
     show = getattr(session.host, "preview", None)  # hosts without a screen have none
     began = time.perf_counter()
 

@@ -8,6 +8,7 @@ a fresh process with a lighter plan (ladder.py), and the report tells every atte
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -51,10 +52,17 @@ class Story:
         phases = [*self.report.get("phases", ()), *stage_report["phases"]]
         notices = list(dict.fromkeys([*self.report.get("notices", ()), *stage_report["notices"]]))
         lora = stage_report["lora"] or self.report.get("lora", [])
-        plan = self.report.get("plan") or stage_report["plan"]
-        snapshot = self.report.get("snapshot") or stage_report["snapshot"]
-        merged = {"phases": phases, "notices": notices, "lora": lora, "plan": plan}
-        self.report = {**stage_report, **merged, "snapshot": snapshot}
+        first = self.report or stage_report
+        merged = {
+            "phases": phases,
+            "notices": notices,
+            "lora": lora,
+            "plan": first["plan"],
+            "snapshot": first["snapshot"],
+            "started_unix": first.get("started_unix", 0.0),
+            "spans": [*self.report.get("spans", ()), *stage_report.get("spans", ())],
+        }
+        self.report = {**stage_report, **merged}
 
 
 def choose_stages(options: RunOptions) -> tuple[str, ...]:
@@ -159,11 +167,22 @@ def _run_once(request: Request, options: RunOptions, launch: Launch) -> dict[str
         "options": options_to_json(options),
         "notices": list(launch.notices),
     }
-    host = launch.host
+    host, started_unix = launch.host, time.time()
     with launch.start() as worker:
         result = worker.run(GENERATE, arguments, on_event=host.emit, is_cancelled=host.is_cancelled)
+        finished_unix = time.time()
     assert isinstance(result, dict)
+    began_unix = result.get("started_unix") or finished_unix
+    result["spans"] = [
+        _span("worker starts, imports", started_unix, began_unix),
+        *result.get("spans", ()),
+        _span("worker ends", finished_unix, time.time()),
+    ]
     return result
+
+
+def _span(name: str, start: float, stop: float) -> dict[str, Any]:
+    return {"name": name, "phase": "", "started_unix": start, "seconds": max(0.0, stop - start)}
 
 
 def _overrun_bytes(failed: TaskFailed) -> int:
