@@ -94,9 +94,11 @@ class StreamedDenoiser:
         dtype: torch.dtype | None = None,
         is_cancelled: Callable[[], bool] = lambda: False,
         open_stream: bool = True,
+        capture: bool = True,
     ) -> None:
         """times: the distinct times of every step of the pass. open_stream: start reading blocks
-        now; a benchmark puts a stream over a shared store instead. Raises CheckpointError when the
+        now; a benchmark puts a stream over a shared store instead. capture: replay a block's
+        kernels as graphs on a CUDA device. Raises CheckpointError when the
         checkpoint has neither tables nor projections for them."""
         config = checkpoint.config
         total = placement.resident_blocks + placement.pinned_blocks + placement.disk_blocks
@@ -119,13 +121,15 @@ class StreamedDenoiser:
         self.choice = choose_ops(device, head_dim=config.head_dim, kind=checkpoint.weight_format)
         if is_online(checkpoint):
             self.choice = online_choice(self.choice)
+        self.capture = capture
         self._passes: list[BoundPass] = []
         self._tables = StepTables(tables, config.layers)
         root = checkpoint.load_root()
         self._head = root_on({k: v for k, v in root.items() if not is_text_only(k)}, device)
         del root  # read again when a pass is bound: its refiner would keep 0.8 GB of RAM
         self._resources = ExitStack()
-        self._calls = device_for(device)
+        self._compute = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._calls = device_for(device, self._compute)
         self._resident, self._pinned = choose_places(placement, config.layers)
         self.stream: BlockStream | None = None
         if open_stream:
@@ -189,6 +193,8 @@ class StreamedDenoiser:
                 device=self.device,
                 dtype=self.dtype,
                 is_cancelled=self.is_cancelled,
+                compute=self._compute,
+                capture=self.capture,
             )
         self._passes = [bound]
 
@@ -206,7 +212,8 @@ class StreamedDenoiser:
     @property
     def notices(self) -> list[str]:
         """What the user should know about the way blocks are held."""
-        return self.stream.store.notices
+        replays = self._passes[-1].replays.notices if self._passes else []
+        return [*self.stream.store.notices, *replays]
 
     def close(self) -> None:
         """Give back weights and buffers. Safe to call twice."""

@@ -90,11 +90,11 @@ class CpuDevice:
 
 
 class CudaDevice:
-    """One copy stream beside the current (compute) stream."""
+    """One copy stream beside the compute stream: the current one unless another is given."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, compute: torch.cuda.Stream | None = None) -> None:
         self.device = device
-        self.compute = torch.cuda.current_stream(device)
+        self.compute = compute or torch.cuda.current_stream(device)
         self.link = torch.cuda.Stream(device)
 
     def empty(self, nbytes: int) -> Tensor:
@@ -133,9 +133,9 @@ class CudaDevice:
         return float(before.elapsed_time(after)) / 1e3
 
 
-def device_for(device: torch.device) -> Device:
+def device_for(device: torch.device, compute: torch.cuda.Stream | None = None) -> Device:
     """The calls for a PyTorch device."""
-    return CudaDevice(device) if device.type == "cuda" else CpuDevice()
+    return CudaDevice(device, compute) if device.type == "cuda" else CpuDevice()
 
 
 def _recorded(stream: torch.cuda.Stream, *, timing: bool = False) -> torch.cuda.Event:

@@ -88,20 +88,35 @@ class ChunkMajorBlock:
         feed_forward: Callable[[], FeedForwardWeights],
         table: Tensor,
     ) -> None:
-        """Evaluate the block on x, in place.
+        """Evaluate the block on x, in place: `write`, then `read`.
 
         feed_forward: asked for when the write sweep is queued, so that the second half of the
         weights may still be on its way. table: [T, 6C] AdaLN rows of this step.
         """
+        self.write(residual, attention, table)
+        self.read(residual, attention, feed_forward(), table)
+
+    def write(self, residual: Residual, attention: AttentionWeights, table: Tensor) -> None:
+        """First sweep. What it leaves for `read` is in buffers of the pass, at fixed addresses."""
         self.residual, self.w, self.table = residual, attention, table
+        if not self.context.full_cover:
+            self._write_sweep()
+        del self.residual, self.w, self.table  # views of slots that will be refilled
+
+    def read(
+        self,
+        residual: Residual,
+        attention: AttentionWeights,
+        feed_forward: FeedForwardWeights,
+        table: Tensor,
+    ) -> None:
+        """Second sweep, after `write` with the same arguments."""
+        self.residual, self.w, self.table, self.ff = residual, attention, table, feed_forward
         if self.context.full_cover:
-            self.ff = feed_forward()
             self._run_full()
         else:
-            self._write_sweep()
-            self.ff = feed_forward()
             self._read_sweep()
-        del self.residual, self.w, self.ff, self.table  # views of slots that will be refilled
+        del self.residual, self.w, self.ff, self.table
 
     # ---------------------------------------------------------------- write sweep
 

@@ -42,6 +42,8 @@ class LinearBranch:
         high = [min((u // c.chunk + 2) * c.chunk, c.frames - 1) - 1 for u in range(1, c.frames - 1)]
         self.window_low = torch.tensor(low, device=c.device)
         self.window_high = torch.tensor(high, device=c.device)
+        inner = (max(c.frames - 2, 0), c.heads, c.head_dim)
+        self.decays = (make(inner, wide), make(inner, wide))  # of the states before and after
         self.start = make(matrix, wide)
         self.state = make(matrix, wide)
 
@@ -116,14 +118,13 @@ class LinearBranch:
             self.fold_j[index] += torch.bmm(state, self.fold_t[index])
             state = self.fold_j[index]
         if c.vdn.bridge != "alpha":
-            self.decays = [torch.ones_like(self.alpha[1 : c.frames - 1])] * 2
+            for decay in self.decays:
+                decay.fill_(1.0)
             return
         inner = torch.log(self.alpha[1 : c.frames - 1].clamp_min(ALPHA_FLOOR)).cumsum(0)
         log = F.pad(inner, (0, 0, 0, 0, 1, 0))  # [F'+1]: what was lost before inner frame j
-        self.decays = [
-            (log[1:] - log[self.window_low]).exp(),
-            (log[self.window_high] - log[:-1]).exp(),
-        ]
+        torch.exp(log[1:] - log[self.window_low], out=self.decays[0])
+        torch.exp(log[self.window_high] - log[:-1], out=self.decays[1])
 
     def states(self, index: int) -> tuple[slice, Tensor]:
         """Inner frames of chunk `index` (relative to the chunk) and the states they read.

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, is_dataclass
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +30,7 @@ from .head import normalise_rows, output_table
 from .layout import PackedLayout, RowTimes
 from .modulation import time_embedding
 from .refiner import refine_text
+from .replays import Replays
 from .residual import DeviceResidual, HostResidual, Residual
 from .rope import rotary_tables
 from .sweep import SweepContext
@@ -97,6 +98,18 @@ def root_on(
     return moved
 
 
+def fingerprint(value: object) -> Hashable:
+    """What a captured graph depends on: where each tensor lies, its shape, and plain settings."""
+    if isinstance(value, Tensor):
+        return value.data_ptr(), value.shape, value.stride(), value.dtype
+    if isinstance(value, Mapping):
+        return tuple((name, fingerprint(item)) for name, item in value.items())
+    if is_dataclass(value):
+        return tuple(fingerprint(item) for item in vars(value).values())
+    assert isinstance(value, Hashable), type(value)
+    return value
+
+
 def is_text_only(name: str) -> bool:
     """Root tensors that only the text refiner reads: they leave the device after one use."""
     return name.startswith(("context_embedder", "token_refiner"))
@@ -107,6 +120,7 @@ class BoundPass:
     """One pass over one packed sequence. `velocity` is one evaluation; `close` frees its buffers.
 
     text_embeds: [N_t, C] refined rows. conditions: [K, video_row] float32 condition rows.
+    compute: the stream that all work runs on, None on a CPU; capture: replay blocks as graphs.
     """
 
     config: ModelConfig
@@ -123,6 +137,8 @@ class BoundPass:
     device: torch.device
     dtype: torch.dtype
     is_cancelled: Callable[[], bool] = lambda: False
+    compute: torch.cuda.Stream | None = None
+    capture: bool = True
     telemetry: list[StepTelemetry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -158,6 +174,8 @@ class BoundPass:
         else:
             self.residual = DeviceResidual(c.empty((c.total_rows, self.config.hidden)))
         self.block = ChunkMajorBlock(c, self.placement.keys, store)
+        self.replays = Replays(self.compute, capture=self.capture)
+        self.tables_in_use: dict[torch.Size, Tensor] = {}  # a block's rows, at a fixed address
 
     def velocity(self, video: Tensor, audio: Tensor, times: RowTimes) -> tuple[Tensor, Tensor]:
         """Velocities of the target rows, float32 on the CPU.
@@ -172,21 +190,38 @@ class BoundPass:
         self.context.rows.copy_(times.table_rows)
         distinct = [float(t) for t in times.distinct]
         tables = self.tables.at(distinct, self.device, self.dtype)
-        self._fill(video.to(self.device), audio.to(self.device))
+        table = self.tables_in_use.setdefault(tables.shape[1:], torch.empty_like(tables[0]))
+        video, audio = video.to(self.device), audio.to(self.device)
+        try:
+            if self.compute is not None:
+                self.compute.wait_stream(torch.cuda.current_stream(self.device))
+            with self.replays.memory():
+                result = self._evaluate(video, audio, times, tables, table)
+        except BaseException:
+            if self.compute is not None:
+                self.compute.synchronize()  # whoever frees the buffers uses another stream
+            raise
+        self._record(begin, before)
+        return result
+
+    def _evaluate(
+        self, video: Tensor, audio: Tensor, times: RowTimes, tables: Tensor, table: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        self._fill(video, audio)
         queued: deque[object] = deque()
         for index in range(self.config.layers):
             if len(queued) > QUEUED_BLOCKS:  # so that a cancel is seen while its block is computed
                 self.stream.device.finish(queued.popleft())
             if self.is_cancelled():
                 raise Cancelled(f"block {index} of {self.config.layers}")
-            self._run_block(index, tables[index])
+            table.copy_(tables[index])
+            self._run_block(index, table)
             queued.append(self.stream.device.mark_computed())
-        result = self._head(times, self.tables.own_times(distinct))
-        self._record(begin, before)
-        return result
+        return self._head(times, self.tables.own_times([float(t) for t in times.distinct]))
 
     def close(self) -> None:
         """Free the pass's buffers. Safe to call twice."""
+        self.replays.close()
         self.block = self.residual = None  # type: ignore[assignment]
         for buffer in self._host:
             buffer.close()
@@ -195,15 +230,25 @@ class BoundPass:
     def _run_block(self, index: int, table: Tensor) -> None:
         with self.stream.block(index) as handle:
             tensors = self.assemble(handle.part(0))
-            halves = len(self.stream.parts[index]) > 1
+            attention, at = AttentionWeights.from_tensors(tensors), fingerprint(tensors)
+            self.replays.run(
+                "write",
+                (fingerprint(table), at),
+                lambda: self.block.write(self.residual, attention, table),
+                self._moved_by_block,
+            )
+            if len(self.stream.parts[index]) > 1:
+                tensors = self.assemble(handle.part(1))
+            feed_forward = FeedForwardWeights.from_tensors(tensors)
+            self.replays.run(
+                "read",
+                (fingerprint(table), at, fingerprint(tensors)),
+                lambda: self.block.read(self.residual, attention, feed_forward, table),
+                self._moved_by_block,
+            )
 
-            def feed_forward() -> FeedForwardWeights:
-                return FeedForwardWeights.from_tensors(
-                    self.assemble(handle.part(1)) if halves else tensors
-                )
-
-            attention = AttentionWeights.from_tensors(tensors)
-            self.block.run(self.residual, attention, feed_forward, table)
+    def _moved_by_block(self) -> int:
+        return self.block.link_bytes + getattr(self.residual, "link_bytes", 0)
 
     def _fill(self, video: Tensor, audio: Tensor) -> None:
         """The packed input (sheet a.9), text first, then conditions, audio, video by chunks."""
@@ -251,8 +296,7 @@ class BoundPass:
         return buffer.tensor.view(self.dtype).view(shape)
 
     def _link_bytes(self) -> int:
-        extra = self.residual.link_bytes if isinstance(self.residual, HostResidual) else 0
-        return self.stream.link_bytes + self.block.link_bytes + extra
+        return self.stream.link_bytes + self._moved_by_block() + self.replays.link_bytes
 
     def _record(self, begin: float, before: tuple[int, int]) -> None:
         peak = None

@@ -1,0 +1,95 @@
+"""A block's kernels as captured CUDA graphs, one per set of addresses.
+
+A block is over a thousand small launches; a small first pass would wait for the host to queue them.
+Slots have fixed addresses, so what was captured for a slot serves every block that passes through
+it. Captured and uncaptured work are the same kernels on the same data: the bits are the same.
+
+Temporaries of both live in one memory pool of one stream, so capturing does not hold them twice.
+Nothing that must outlive a call may be allocated inside `memory()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import torch
+
+MAX_GRAPHS = 64  # blocks kept on the device have addresses of their own
+
+
+class Replays:
+    """stream: where all work of the pass runs; None (a CPU) runs everything directly."""
+
+    def __init__(self, stream: torch.cuda.Stream | None, *, capture: bool = True) -> None:
+        self._stream = stream
+        self._pool = torch.cuda.MemPool() if stream is not None else None
+        self._capture = capture and stream is not None
+        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, int]] = {}
+        self._warm: set[Hashable] = set()
+        self.link_bytes = 0  # moved by replays; direct runs are counted where they happen
+        self.notices: list[str] = []
+
+    @contextmanager
+    def memory(self) -> Iterator[None]:
+        """Work on the pass's stream; temporaries come from its pool."""
+        if self._stream is None:
+            yield
+            return
+        with torch.cuda.stream(self._stream), torch.cuda.use_mem_pool(self._pool):
+            yield
+
+    def run(
+        self, kind: str, key: Hashable, work: Callable[[], None], moved: Callable[[], int]
+    ) -> None:
+        """Do `work`, by replaying it where it was captured under (kind, key).
+
+        The first call of a kind runs directly: kernels are compiled and libraries choose there.
+        moved: bytes the work has moved over the link so far. Call it inside `memory()`.
+        """
+        found = self._graphs.get((kind, key))
+        if found is None and self._capture and kind in self._warm:
+            found = self._captured(kind, key, work, moved)
+        if found is None:
+            self._warm.add(kind)
+            work()
+            return
+        found[0].replay()
+        self.link_bytes += found[1]
+
+    def close(self) -> None:
+        """Drop graphs and pool. Safe to call twice."""
+        self._graphs.clear()
+        self._pool = None
+
+    def _captured(
+        self, kind: str, key: Hashable, work: Callable[[], None], moved: Callable[[], int]
+    ) -> tuple[torch.cuda.CUDAGraph, int] | None:
+        if len(self._graphs) >= MAX_GRAPHS:
+            return None
+        graph, before = torch.cuda.CUDAGraph(), moved()
+        try:
+            with _capturing(graph, self._pool):
+                work()
+        except (RuntimeError, torch.OutOfMemoryError) as refused:
+            self._capture = False  # the caller runs the same work directly
+            self.notices.append(f"kernels are queued one by one: {str(refused).splitlines()[0]}")
+            return None
+        made = graph, moved() - before
+        self.link_bytes -= made[1]  # counted while capturing, when nothing moved
+        self._graphs[(kind, key)] = made
+        return made
+
+
+@contextmanager
+def _capturing(graph: torch.cuda.CUDAGraph, pool: Any) -> Iterator[None]:
+    """Capture on the current stream. Other threads may go on uploading (thread-local mode)."""
+    graph.capture_begin(pool=pool.id, capture_error_mode="thread_local")
+    try:
+        yield
+    except BaseException:
+        with suppress(RuntimeError):  # already broken: the first error is the one to report
+            graph.capture_end()
+        raise
+    graph.capture_end()
