@@ -12,6 +12,7 @@ buffer (lora/sources.py); blocks that are re-read in every pass can be kept merg
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -87,11 +88,19 @@ class LoraReader:
         self.weight_format = checkpoint.weight_format
         self.loras, self.online = loras, mode == "online"
         self.device, self.dtype = device, dtype
+        self._stream: torch.cuda.Stream | None = None
 
     def root_tensors(self) -> dict[str, Tensor]:
         """The root's raw tensors. Its linears run once a prompt: they are merged in both modes."""
         merges = self.loras.merges(None, online=False)
         return merge_raw(self.base.root_tensors(), merges, self.weight_format, self.device)
+
+    def beside(self) -> AbstractContextManager[object]:
+        """Device work of the body goes on one stream of its own, not behind the compute queue."""
+        if self.device.type != "cuda":
+            return nullcontext()
+        self._stream = self._stream or torch.cuda.Stream(self.device)
+        return torch.cuda.stream(self._stream)
 
     def merges(self, block: int) -> dict[str, tuple[Difference, ...]]:
         """What is merged into a block's stored tensors, whatever its AdaLN."""

@@ -15,7 +15,6 @@ import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +58,7 @@ class AdaptedSource:
         if not count:
             count = self._base.read(held, readers)
             if merges:
-                with _beside(self._reader.device):
+                with self._reader.beside():
                     merge_bytes_(
                         held,
                         self._base.pieces,
@@ -170,16 +169,6 @@ def _branch_pieces(reader: LoraReader, start: int) -> Iterator[tuple[str, Piece]
         cursor = round_up(cursor, SLOT_ALIGNMENT)
         yield name, Piece(dtype, shape, cursor, count)
         cursor += count
-
-
-@contextmanager
-def _beside(device: torch.device) -> Iterator[None]:
-    """Device work of the body on a stream of its own: not behind the blocks being computed."""
-    if device.type != "cuda":
-        yield
-        return
-    with torch.cuda.stream(torch.cuda.Stream(device)):
-        yield
 
 
 def _tensor_of(buffer: Tensor, piece: Piece) -> Tensor:
