@@ -8,9 +8,10 @@ from ..vendor import cudnn_attention_partial as attention_partial
 from .conv import conv_spatial, conv_taps, conv_temporal_features
 from .delta import delta_solve, frame_statistics, scan_chunk, window_states
 from .gates import add_gated, gate_heads, swiglu
+from .linear import linear
 from .merge import merge_partial
 from .norm import head_norm_rope, norm_modulate
-from .quantise import linear, quantise_activation
+from .quantise import quantise_activation
 from .readout import linear_readout
 
 __all__ = [

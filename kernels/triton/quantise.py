@@ -1,4 +1,9 @@
-"""Activation quantisation by row, and the quantised linear through PyTorch's scaled product."""
+"""Activation quantisation in one launch a tensor (two for one scale a tensor).
+
+Int8 rotates in registers. H4 times x is sum(x) - 2 x reversed, and a sum over an axis does not
+change when that axis is reversed, so H256 x is four rounds of sum - 2 x along the axes of
+4 x 4 x 4 x 4, then one reversal of the whole group: `at ^ (GROUP - 1)` at the store.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,11 @@ import triton.language as tl
 from torch import Tensor
 
 from ..reference import quantise as reference
-from ..weights import Activation, Weight
+from ..tuning import tuned
+from ..weights import Activation
 
 FP8 = torch.float8_e4m3fn
+ROUND = tl.constexpr(12582912.0)  # 1.5 * 2**23: adding and subtracting it rounds half to even
 
 
 @triton.jit
@@ -24,41 +31,128 @@ def _quantise_fp8(x, codes, scales, width, BLOCK: tl.constexpr):
     tl.store(scales + row, step)
 
 
+@triton.jit
+def _absmax(x, found, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + row * width + at, at < width, 0.0).to(tl.float32)
+    # Bits of floats that are not negative order as integers do.
+    tl.atomic_max(found, tl.max(tl.abs(value)).to(tl.int32, bitcast=True))
+
+
+@triton.jit
+def _quantise_fp8_by(x, absmax, codes, scale, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, BLOCK)
+    inside = at < width
+    step = tl.maximum(tl.load(absmax).to(tl.float32, bitcast=True) / 448.0, 1e-12)
+    value = tl.load(x + row * width + at, inside, 0.0).to(tl.float32)
+    value = tl.minimum(tl.maximum(value / step, -448.0), 448.0)
+    tl.store(codes + row * width + at, value.to(codes.dtype.element_ty), inside)
+    tl.store(scale, step, row == 0)
+
+
+@triton.jit
+def _butterfly(x, BLOCK: tl.constexpr, STRIDE: tl.constexpr):
+    """sum - 2 x over each four elements that lie STRIDE apart."""
+    z = tl.reshape(x, (BLOCK // (4 * STRIDE), 4, STRIDE))
+    return tl.reshape(tl.sum(z, 1)[:, None, :] - 2.0 * z, (BLOCK,))
+
+
+@triton.jit
+def rotate_reversed(x, BLOCK: tl.constexpr, GROUP: tl.constexpr):
+    """x [BLOCK] float32 times the rotation of each group, every group in reversed order."""
+    if GROUP >= 4:
+        x = _butterfly(x, BLOCK, 1) * 0.5
+    if GROUP >= 16:
+        x = _butterfly(x, BLOCK, 4) * 0.5
+    if GROUP >= 64:
+        x = _butterfly(x, BLOCK, 16) * 0.5
+    if GROUP >= 256:
+        x = _butterfly(x, BLOCK, 64) * 0.5
+    return x
+
+
+@triton.jit
+def int8_codes(value, kind: tl.constexpr):
+    """Codes (as float32) and scale of a rotated row, rounded as the format wants: `value` to the
+    input's dtype, the division in that dtype by the rounded scale (kernels.reference.quantise)."""
+    value = value.to(kind).to(tl.float32)
+    scale = tl.maximum(tl.div_rn(tl.max(tl.abs(value)), 127.0), 1e-30)
+    divisor = tl.where(value == 0.0, 1.0, scale.to(kind).to(tl.float32))
+    code = tl.div_rn(value, divisor).to(kind).to(tl.float32)
+    code = tl.minimum(tl.maximum(code, -128.0), 127.0)
+    return (code + ROUND) - ROUND, scale
+
+
+@triton.jit
+def _quantise_int8(x, codes, scales, width, BLOCK: tl.constexpr, GROUP: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + row * width + at, at < width, 0.0).to(tl.float32)
+    code, scale = int8_codes(rotate_reversed(value, BLOCK, GROUP), x.dtype.element_ty)
+    to = at ^ (GROUP - 1)
+    tl.store(codes + row * width + to, code.to(tl.int8), to < width)
+    tl.store(scales + row, scale)
+
+
+@triton.jit
+def _rotate(x, out, width, BLOCK: tl.constexpr, GROUP: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + row * width + at, at < width, 0.0).to(tl.float32)
+    to = at ^ (GROUP - 1)
+    rotated = rotate_reversed(value, BLOCK, GROUP)
+    tl.store(out + row * width + to, rotated.to(out.dtype.element_ty), to < width)
+
+
 def quantise_activation(x: Tensor, kind: str, group: int | None = None) -> Activation:
     """As kernels.reference.quantise.quantise_activation."""
-    if kind != "fp8-rowwise":
-        return reference.quantise_activation(x, kind, group)
+    if kind == "plain":
+        return Activation(kind, x)
+    if kind == "int8-convrot":
+        return _int8(x, group)
+    if kind not in ("fp8-rowwise", "fp8-tensor"):
+        raise ValueError(f"unknown kind {kind!r}")
     x = x.contiguous()
+    rows, width = x.shape
     codes = torch.empty(x.shape, dtype=FP8, device=x.device)
-    scales = torch.empty(x.shape[0], 1, dtype=torch.float32, device=x.device)
-    block = triton.next_power_of_2(x.shape[1])
-    _quantise_fp8[(x.shape[0],)](x, codes, scales, x.shape[1], BLOCK=block, num_warps=8)
-    return Activation(kind, codes, scales)
+    block = triton.next_power_of_2(width)
+    if kind == "fp8-rowwise":
+        scales = torch.empty(rows, 1, dtype=torch.float32, device=x.device)
+        _quantise_fp8[(rows,)](x, codes, scales, width, BLOCK=block, num_warps=8)
+        return Activation(kind, codes, scales)
+    absmax = torch.zeros(1, dtype=torch.int32, device=x.device)
+    scale = torch.empty(1, 1, dtype=torch.float32, device=x.device)
+    _absmax[(rows,)](x, absmax, width, BLOCK=block, num_warps=8)
+    _quantise_fp8_by[(rows,)](x, absmax, codes, scale, width, BLOCK=block, num_warps=8)
+    return Activation(kind, codes, scale)
 
 
-def linear(
-    act: Activation, weight: Weight, out_dtype: torch.dtype, *, out: Tensor | None = None
-) -> Tensor:
-    """As kernels.reference.quantise.linear, on the tensor cores where the shapes allow it."""
-    codes = act.codes
-    if not _scaled_product_takes(act, weight):
-        return reference.linear(act, weight, out_dtype, out=out)
-    where = {} if out is None else {"out": out}
-    result = torch._scaled_mm(
-        codes,
-        weight.codes.t(),
-        scale_a=act.scale,
-        scale_b=weight.scale,
-        out_dtype=out_dtype,
-        use_fast_accum=True,
-        **where,
-    )
-    return result if weight.bias is None else result.add_(weight.bias.to(out_dtype))
+def rotate(x: Tensor, group: int | None = None) -> Tensor:
+    """x H per group, rounded once to x's dtype. x: [M, K]; group None: `convrot_group(K)`."""
+    x = x.contiguous()
+    rows, width = x.shape
+    out = torch.empty_like(x)
+    _rotate[(rows,)](x, out, width, **_row_launch(x, group))
+    return out
 
 
-def _scaled_product_takes(act: Activation, weight: Weight) -> bool:
-    """FP8 on a CUDA device with widths that are multiples of 16."""
-    if not act.kind.startswith("fp8") or not act.codes.is_cuda:
-        return False
-    outputs, width = weight.codes.shape
-    return outputs % 16 == 0 and width % 16 == 0
+def _int8(x: Tensor, group: int | None) -> Activation:
+    x = x.contiguous()
+    rows, width = x.shape
+    codes = torch.empty(x.shape, dtype=torch.int8, device=x.device)
+    scales = torch.empty(rows, 1, dtype=torch.float32, device=x.device)
+    _quantise_int8[(rows,)](x, codes, scales, width, **_row_launch(x, group))
+    return Activation("int8-convrot", codes, scales)
+
+
+def _row_launch(x: Tensor, group: int | None) -> dict[str, int]:
+    """One program a row: block, group and launch parameters. Raises ValueError for a bad group."""
+    width = x.shape[1]
+    group = reference.convrot_group(width) if group is None else group
+    if width % group or group not in (1, 4, 16, 64, 256):
+        raise ValueError(f"width {width} cannot rotate in groups of {group}")
+    block = triton.next_power_of_2(width)
+    op = "int8_wide_rows" if block > 8192 else "int8_rows"
+    return {"BLOCK": block, "GROUP": group, **tuned(op, x.device)}

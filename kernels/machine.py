@@ -1,0 +1,143 @@
+"""What a kernel may need to know about a machine, as data: recorded once, tested without a card.
+
+Nothing is imported to read it. A package that is present but breaks at import is found when it is
+first loaded, or by the probe, and becomes a reason like any other.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+Capability = tuple[int, int]
+Version = tuple[int, ...]
+TRITON_MIN_CAPABILITY = (8, 0)
+
+# import name -> distributions that bring it
+DISTRIBUTIONS = {
+    "torch": ("torch",),
+    "triton": ("triton", "triton-windows", "pytorch-triton"),
+    "comfy_kitchen": ("comfy-kitchen",),
+    "sageattention": ("sageattention",),
+    "sageattn3": ("sageattn3",),
+    "flash_attn": ("flash-attn", "flash_attn"),
+    "flash_attn.cute": ("flash-attn-4",),
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """system: linux, windows or darwin. device: cuda, hip or cpu. packages: import name ->
+    version; broken: import name -> why it cannot be imported."""
+
+    system: str
+    device: str
+    name: str = ""
+    capability: Capability | None = None
+    driver: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    broken: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """For reports and recordings."""
+        return {
+            "system": self.system,
+            "device": self.device,
+            "name": self.name,
+            "capability": None if self.capability is None else list(self.capability),
+            "driver": self.driver,
+            "packages": dict(self.packages),
+            "broken": dict(self.broken),
+        }
+
+
+def machine_from_json(data: Mapping[str, Any]) -> Machine:
+    """A recorded machine."""
+    capability = data.get("capability")
+    return Machine(
+        data["system"],
+        data["device"],
+        data.get("name", ""),
+        None if capability is None else (int(capability[0]), int(capability[1])),
+        data.get("driver", ""),
+        dict(data.get("packages", {})),
+        dict(data.get("broken", {})),
+    )
+
+
+def read_machine(device: torch.device) -> Machine:
+    """The machine of a device, without a CUDA context for a CPU device."""
+    cuda = device.type == "cuda"
+    kind = device.type
+    if cuda and torch.version.hip:
+        kind = "hip"
+    return Machine(
+        platform.system().lower(),
+        kind,
+        torch.cuda.get_device_name(device) if cuda else "",
+        torch.cuda.get_device_capability(device) if cuda else None,
+        driver_version() if cuda else "",
+        installed_packages(),
+    )
+
+
+@cache
+def installed_packages() -> dict[str, str]:
+    """Import name -> version of what is installed; "0" where no distribution says."""
+    found = {}
+    for name, distributions in DISTRIBUTIONS.items():
+        if not _importable(name):
+            continue
+        found[name] = next((text for text in map(_version, distributions) if text), "0")
+    return found
+
+
+@cache
+def driver_version() -> str:
+    """The NVIDIA driver's version, "" where it cannot be asked."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        try:
+            return str(pynvml.nvmlSystemGetDriverVersion())
+        finally:
+            pynvml.nvmlShutdown()
+    except Exception:  # whatever a driver library raises: the version is a label, not a need
+        return ""
+
+
+@cache
+def triton_runs(device: torch.device) -> bool:
+    """Triton kernels can be launched on this device."""
+    if device.type != "cuda" or torch.version.hip or not _importable("triton"):
+        return False
+    return torch.cuda.get_device_capability(device) >= TRITON_MIN_CAPABILITY
+
+
+def parse_version(text: str) -> Version:
+    """The leading numbers of a version: "2.11.0+cu130" is (2, 11, 0)."""
+    match = re.match(r"\d+(\.\d+)*", text)
+    return tuple(int(part) for part in match[0].split(".")) if match else (0,)
+
+
+def _importable(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError, AttributeError):
+        return False  # a parent package that cannot be imported, or a stub in sys.modules
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
