@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -61,9 +63,16 @@ def bench_forecast(
     text_rows: TextRows = 500,
     repeats: Repeats = 3,
     device: Device = "auto",
+    cases: Annotated[
+        str | None, typer.Option(help="Kept cases instead: held-out, floor, all, or names.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Rows of the cases as they come.")] = None,
+    budget_seconds: Annotated[float, typer.Option(help="For all cases together.")] = 300,
     as_json: Json = False,
 ) -> Answer:
-    """A measured step beside its forecast."""
+    """A measured step beside its forecast, or all of the kept cases."""
+    if cases is not None:
+        return _forecast_cases(find_checkpoint(checkpoint), cases, out, budget_seconds, device)
     from .engine.bench_cases import Case, forecast_row, row_text
     from .engine.geometry import Geometry
 
@@ -73,6 +82,20 @@ def bench_forecast(
     )  # fmt: skip
     row = forecast_row(case, text_rows)
     return Answer(row, row_text(row))
+
+
+def _forecast_cases(
+    checkpoint: Path, cases: str, out: Path | None, budget_seconds: float, device: str
+) -> Answer:
+    from .engine.heldout import Bench, choose_cases, run_cases
+    from .engine.heldout_table import held_out_table
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    setting = Bench(checkpoint, out, device, budget_seconds, say)
+    rows = run_cases(setting, choose_cases(cases))
+    return Answer({"bench": "forecast", "rows": rows}, held_out_table(rows))
 
 
 @command(bench, "stream")
@@ -95,7 +118,8 @@ def bench_encode(
     as_json: Json = False,
 ) -> Answer:
     """The text encoder."""
-    from .engine.bench_cases import encode_row, row_text
+    from .engine.bench_cases import row_text
+    from .engine.bench_encode import encode_row
 
     row = encode_row(find_checkpoint(checkpoint), device, text_rows, repeats)
     return Answer(row, row_text(row))

@@ -2,16 +2,19 @@
 
     python benchmarks/decode_video.py --width 1344 --height 768 --frames 243 --resident 0 --clips 1
 
-Prints one JSON row a run: seconds, VRAM peak, link bytes, stalls. Weights are random; nothing is
-written to disk.
+Prints one JSON row a run: seconds, VRAM peak, host memory beyond the weights, link bytes, stalls.
+Weights are random. --write FILE.mp4 encodes the frames too (H.264), as a run does; without it they
+are copied to the host and dropped.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,8 @@ import torch
 from torch import Tensor
 
 from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.media import BackgroundFrames, VideoWriter
+from lowpeak.engine.meter import Meter, resident_bytes
 from lowpeak.engine.vae.config import PUBLISHED_VIDEO_MEAN, PUBLISHED_VIDEO_STD, VideoVaeConfig
 from lowpeak.engine.vae.decoder import decode_video
 from lowpeak.engine.vae.shapes import block_shapes, root_shapes
@@ -53,7 +58,16 @@ class Synthetic:
         return {name: value.to(device, dtype) for name, value in self._block.items()}
 
 
-def measure(geometry: Geometry, resident: int, clips: int, repeats: int) -> dict[str, Any]:
+class Dropped:
+    """Takes frames as a VideoWriter does, and forgets them."""
+
+    def write_frames(self, frames: Tensor) -> None:
+        """See VideoWriter."""
+
+
+def measure(
+    geometry: Geometry, resident: int, clips: int, repeats: int, write: str = ""
+) -> dict[str, Any]:
     """One row: decode `geometry` `repeats` times after a warm-up of one clip."""
     device = torch.device("cuda")
     file: Any = Synthetic()
@@ -61,9 +75,7 @@ def measure(geometry: Geometry, resident: int, clips: int, repeats: int) -> dict
     size = (geometry.latent_frames, geometry.latent_height, geometry.latent_width)
     latents = torch.randn(1, 24, *size, generator=torch.Generator().manual_seed(2))
     seconds, frames = [], 0
-    side = (geometry.height_px, geometry.width_px, 3)
-    host = torch.empty((17, *side), dtype=torch.uint8, pin_memory=True)
-    torch.cuda.reset_peak_memory_stats()
+    meter = Meter(device)
     with (
         torch.inference_mode(),
         StreamedBlocks(
@@ -71,31 +83,42 @@ def measure(geometry: Geometry, resident: int, clips: int, repeats: int) -> dict
         ) as blocks,
     ):
 
-        def take(part: Tensor) -> None:
-            nonlocal frames
-            frames += len(part)
-            # as BackgroundFrames does it: page-locked, and nobody waits
-            host[: len(part)].copy_(part, non_blocking=True)
-
         def decode(z: Tensor) -> None:
-            decode_video(
-                z,
-                root,
-                blocks,
-                CONFIG,
-                clips_per_group=clips,
-                compute_dtype=torch.float16,
-                on_frames=take,
-            )
-            torch.cuda.synchronize()
+            nonlocal frames
+            with ExitStack() as open_files:
+                sink: Any = Dropped()
+                if write:
+                    sink = open_files.enter_context(
+                        VideoWriter(write, geometry.width_px, geometry.height_px)
+                    )
+                encode = open_files.enter_context(BackgroundFrames(sink))
+
+                def take(part: Tensor) -> None:
+                    nonlocal frames
+                    frames += len(part)
+                    encode(part)
+
+                decode_video(
+                    z,
+                    root,
+                    blocks,
+                    CONFIG,
+                    clips_per_group=clips,
+                    compute_dtype=torch.float16,
+                    on_frames=take,
+                )
+                torch.cuda.synchronize()
 
         decode(latents[:, :, :7])
         blocks.stream.stalls()
-        for _ in range(repeats):
-            begin, frames = time.perf_counter(), 0
-            linked = blocks.stream.link_bytes
-            decode(latents)
-            seconds.append(time.perf_counter() - begin)
+        gc.collect()
+        before_bytes = resident_bytes()
+        with meter.phase("decode") as measured:
+            for _ in range(repeats):
+                begin, frames = time.perf_counter(), 0
+                linked = blocks.stream.link_bytes
+                decode(latents)
+                seconds.append(time.perf_counter() - begin)
         stalls = blocks.stream.stalls()
         linked = blocks.stream.link_bytes - linked
     assert frames == geometry.frames
@@ -114,6 +137,10 @@ def measure(geometry: Geometry, resident: int, clips: int, repeats: int) -> dict
         "spread": [ordered[0], ordered[-1]],
         "repeats": repeats,
         "vram_peak_bytes": torch.cuda.max_memory_reserved(),
+        "ram_peak_bytes": measured.ram_peak_bytes,
+        "ram_before_bytes": before_bytes,
+        "ram_added_bytes": (measured.ram_peak_bytes or 0) - before_bytes,
+        "written": bool(write),
         "vram_allocated_bytes": torch.cuda.max_memory_allocated(),
         "link_bytes": linked,
         "stall_seconds": {name: value / repeats for name, value in stalls.items()},
@@ -130,9 +157,15 @@ def main() -> None:
     parser.add_argument("--resident", type=int, default=0)
     parser.add_argument("--clips", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--write", default="", help="FILE.mp4")
+    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     geometry = Geometry(given.width, given.height, given.frames)
-    print(json.dumps(measure(geometry, given.resident, given.clips, given.repeats)))
+    row = measure(geometry, given.resident, given.clips, given.repeats, given.write)
+    print(json.dumps(row), flush=True)
+    if given.out is not None:
+        rows = json.loads(given.out.read_text()) if given.out.is_file() else []
+        given.out.write_text(json.dumps([*rows, row], indent=1))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,6 @@ from .units import format_gib, format_seconds
 from .versions import read_versions
 
 PHASE = "sample_high"
-WORD = "river "
 
 
 @dataclass(frozen=True)
@@ -84,15 +83,6 @@ def stream_row(folder: Path, device_name: str) -> dict[str, Any]:
         "link_bytes_per_second": link_rate(),
         "block_bytes": models.facts().block_bytes,
     }
-
-
-def encode_row(folder: Path, device_name: str, text_rows: int, repeats: int) -> dict[str, Any]:
-    """The text encoder on a prompt of about `text_rows` rows."""
-    models = open_models(folder, choose_device(device_name))
-    with models.text_encoder() as encoder:
-        rows = encoder.encode(WORD * text_rows).rows
-        timing = _timed(models, repeats, lambda: encoder.encode(WORD * text_rows))
-    return {**_about(models, "encode"), "text_rows": rows, **timing}
 
 
 def decode_row(case: Case) -> dict[str, Any]:

@@ -75,6 +75,10 @@ class QwenTextEncoder:
         arithmetic = f"{self.device.type} {self.dtype}"
         return f"{self.file.identity} {status.st_size} {status.st_mtime_ns} {arithmetic}"
 
+    def count_rows(self, prompt: str) -> int:
+        """Rows that a prompt without pictures becomes. Raises RequestError beyond the limit."""
+        return len(self._open_tokens().rows(prompt).ids)
+
     def encode(self, prompt: str, *, images: Sequence[Tensor] = ()) -> TextConditioning:
         """See TextEncoder.encode."""
         tokens = self._open_tokens()
@@ -111,6 +115,18 @@ class QwenTextEncoder:
         """See TextEncoder.close."""
         self._resources.close()
         self._stream = None
+
+    @property
+    def telemetry(self) -> dict[str, float]:
+        """Since the stream was opened: bytes from disk and over the link, seconds spent waiting."""
+        if self._stream is None:
+            return {}
+        store = self._stream.store
+        return {
+            "disk_bytes": store.disk_bytes,
+            "link_bytes": self._stream.link_bytes,
+            "wait_seconds": store.wait_seconds,
+        }
 
     def _run(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import text_parts
 
 from lowpeak import cli
 from lowpeak.engine import demo
@@ -78,6 +79,22 @@ def test_stream_and_encode_measure_rates(
         capsys, "bench", "encode", "--checkpoint", str(checkpoint), "--text-rows", "50"
     )
     assert code == 0 and row["text_rows"] >= 50 and row["seconds"] > 0
+
+
+def test_the_bench_of_an_encoder_reads_every_layer_and_no_cached_prompt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = text_parts.write_folder(tmp_path / "text_encoder", text_parts.random_model())
+    code, row = answer(
+        capsys, "bench", "encode", "--checkpoint", str(tmp_path), "--text-rows", "40",
+        "--repeats", "1", "--device", "cpu",
+    )  # fmt: skip
+    assert code == 0 and row["text_rows"] == 42 and row["checkpoint"]["format"] == "float"
+    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    assert 0.3 * stored < row["disk_bytes"] < stored
+    assert row["link_bytes"] > 0.9 * row["disk_bytes"]  # all layers, not those of a cached answer
+    floor = row["disk_bytes"] / row["disk_bytes_per_second"]
+    assert row["seconds_over_disk_floor"] == pytest.approx(row["seconds"] / floor)
 
 
 def test_the_grid_covers_the_published_range(capsys: pytest.CaptureFixture[str]) -> None:
