@@ -66,15 +66,15 @@ def test_int8_codes_are_the_plain_codes_bit_for_bit(dtype, width):
         assert torch.equal(got.codes, right.codes)
 
 
+@pytest.mark.skipif(
+    not CARD, reason="bfloat16 is truncated by the interpreter: needs a CUDA device"
+)
 def test_int8_codes_reach_minus_128():
     """The rounded divisor may be smaller than the scale; comfy-kitchen's rule keeps the -128."""
-    x = torch.zeros(1, 4096, dtype=torch.float16, device=DEVICE)
-    found = []
-    for value in range(1025, 1060):
-        x[0, 0] = -value
-        found.append(int(fast.quantise_activation(x, "int8-convrot", 1).codes.min()))
-        assert found[-1] == int(plain.quantise_activation(x, "int8-convrot", 1).codes.min())
-    assert set(found) == {-127, -128}
+    x = torch.zeros(500, 64, dtype=torch.bfloat16, device=DEVICE)
+    x[:, 0] = -torch.linspace(1, 2, 500, device=DEVICE)
+    got, right = (q.quantise_activation(x, "int8-convrot", 1).codes for q in (fast, plain))
+    assert torch.equal(got, right) and set(right[:, 0].tolist()) == {-127, -128}
 
 
 def test_a_group_that_does_not_divide_the_width_is_refused():
