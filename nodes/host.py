@@ -14,6 +14,7 @@ from typing import Any
 from ..engine.errors import Cancelled, LowpeakError
 from ..engine.events import Event
 from ..engine.sampling.preview import PreviewFactors, PreviewPace, preview_rgb
+from .gauges import Gauges, read_device
 from .pack import Pack
 from .privacy import without_paths
 from .progress import BAR_STEPS, ProgressScale, Throttle
@@ -36,6 +37,7 @@ class ComfyHost:
         self._bar = _progress_bar(self._node_id)
         self._throttle = Throttle(_send)
         self._pace = PreviewPace(time.monotonic)
+        self._gauges = Gauges(lambda: read_device(getattr(pack.memory, "patcher", None)))
         self._position = 0
         self._report: dict[str, Any] = {}
 
@@ -85,12 +87,14 @@ class ComfyHost:
 
     def emit(self, event: Event) -> None:
         """Move the bar, write the run book, tell the panel."""
-        sequence = self._pack.runs.take(self.run_id, event)
+        others = self._gauges.others(event) if event.kind == "progress" else {}
+        sequence = self._pack.runs.take(self.run_id, event, others)
         position = self._scale.take(event)
         if position is not None:
             self._move_bar(position, None)
         message = {
             **event.as_json(),
+            **others,
             "run_id": self.run_id,
             "node_id": self._node_id,
             "sequence": sequence,

@@ -14,7 +14,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ..engine.events import Event
 MAX_RUNS = 50
 MAX_NOTICES = 50
 MAX_CURVE_POINTS = 600
+OTHERS = ("vram_other_bytes", "vram_evictable_bytes", "ram_other_bytes", "ram_evictable_bytes")
 RUN_ID = re.compile(r"[0-9a-zA-Z-]{1,64}")
 FILE_NAME = re.compile(r"(?P<id>[0-9a-zA-Z-]{1,64})\.run\.json")
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class Run:
     request: dict[str, Any] = field(default_factory=dict)
     plan: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, dict[str, Any]] = field(default_factory=dict)
-    curve: list[list[Any]] = field(default_factory=list)  # [seconds, phase, VRAM, RAM]
+    curve: list[list[Any]] = field(default_factory=list)  # [seconds, phase, VRAM, RAM, *OTHERS]
     notices: list[str] = field(default_factory=list)
     report: dict[str, Any] = field(default_factory=dict)
     error: dict[str, Any] | None = None
@@ -94,8 +95,11 @@ class RunBook:
                 self._drop(old)
         return name
 
-    def take(self, run_id: str, event: Event) -> int:
-        """Add one event; gives its sequence number within the run."""
+    def take(self, run_id: str, event: Event, others: Mapping[str, int] | None = None) -> int:
+        """Add one event; gives its sequence number within the run.
+
+        others: memory that is not ours, by the names of OTHERS; what is missing is unknown.
+        """
         with self._lock:
             run = self._loaded()[run_id]
             run.sequence += 1
@@ -106,7 +110,8 @@ class RunBook:
             elif event.kind == "progress":
                 phase["progress"] = data
                 elapsed = round(self._clock() - run.started_unix_seconds, 2)
-                run.curve.append([elapsed, event.phase, event.vram_bytes, event.ram_bytes])
+                rest = [(others or {}).get(name) for name in OTHERS]
+                run.curve.append([elapsed, event.phase, event.vram_bytes, event.ram_bytes, *rest])
                 if len(run.curve) > MAX_CURVE_POINTS:
                     run.curve = run.curve[::2]
             elif event.message and len(run.notices) < MAX_NOTICES:
