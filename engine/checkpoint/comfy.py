@@ -10,7 +10,7 @@ copies one weight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,7 +42,7 @@ from .comfy_names import (
 )
 from .header import TensorFile, read_header
 from .index import Checkpoint
-from .names import ADALN
+from .names import ADALN, part_groups
 from .sources import Source, Sources, read_sources
 
 
@@ -73,6 +73,14 @@ class ComfyReader:
         """See index.Reader."""
         found = self._merged(block, _convert(self.blocks[block], "", base="attn.orig."))
         return {**found, **read_sources(self.branch[block])} if self.branch else found
+
+    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
+        """The tensors of `block_tensors` in a few parts, none kept here."""
+        for names in part_groups(self.blocks[block]):
+            modules = {name: self.blocks[block][name] for name in names}
+            yield self._merged(block, _convert(modules, "", base="attn.orig."))
+        if self.branch:
+            yield read_sources(self.branch[block])
 
     def projection(self, block: int) -> tuple[Tensor, Tensor]:
         """See index.Reader."""

@@ -1,8 +1,8 @@
 """Any full checkpoint -> an edge layout with AdaLN tables, block by block.
 
 The source is opened like any other, so merging, splitting and naming are the loader's; here blocks
-are taken out of a foreign quantisation if need be and handed to the edge writer. One block is in
-memory at a time (about 3 GiB at real widths). A second call goes on where the first one stopped.
+are taken out of a foreign quantisation if need be and handed to the edge writer. Parts of two
+blocks are in memory at a time. A second call goes on where the first one stopped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,13 +54,18 @@ class CheckpointModel:
         """See writer.SourceModel."""
         return self._plain(self.checkpoint.root_tensors())
 
-    def block_tensors(self, block: int) -> dict[str, Tensor]:
+    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
         """See writer.SourceModel. Codes of the wanted format stay as they are."""
-        tensors = self._plain(self.checkpoint.block_tensors(block))
-        if f"{ADALN}.weight" not in tensors:
-            weight, bias = self.checkpoint.reader.projection(block)
-            tensors |= {f"{ADALN}.weight": weight, f"{ADALN}.bias": bias}
-        return tensors
+        reader = self.checkpoint.reader
+        parts = getattr(reader, "block_parts", None)
+        whole = (self.checkpoint.block_tensors(block),) if parts is None else parts(block)
+        projected = False
+        for tensors in whole:
+            projected = projected or f"{ADALN}.weight" in tensors
+            yield self._plain(tensors)
+        if not projected:
+            weight, bias = reader.projection(block)
+            yield {f"{ADALN}.weight": weight, f"{ADALN}.bias": bias}
 
     def projection_digest(self, block: int) -> str | None:
         """See writer.SourceModel."""

@@ -8,7 +8,7 @@ Shapes are those of weights [out, in] (facts: model sheet a.2, c.1, c.5).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..model.config import ModelConfig
 
@@ -31,6 +31,15 @@ _OLD_BRANCH = (  # names before OpenVDN's v2 format; the longer ones first
     ("attn.local_gate.", "attn.softmax_gate."),
     ("attn.w_o_far.", "attn.to_out_linear."),
 )
+
+
+def part_groups(names: Iterable[str]) -> list[list[str]]:
+    """A block's names in three groups of like size: AdaLN, attention, feed-forward."""
+    groups: list[list[str]] = [[], [], []]
+    for name in names:
+        forward = name.startswith(("ff.", "mlp."))
+        groups[0 if name.startswith("adaln_proj") else 1 + forward].append(name)
+    return [group for group in groups if group]
 
 
 def block_linears(config: ModelConfig) -> tuple[str, ...]:

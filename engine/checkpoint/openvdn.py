@@ -11,7 +11,7 @@ are. Without a stage the base model is the dense one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from .names import (
     LINEAR_OUT,
     block_shapes,
     branch_shapes,
+    part_groups,
     root_shapes,
     split_block_name,
     stored_tensors,
@@ -74,6 +75,11 @@ class MergingReader:
     def block_tensors(self, block: int) -> dict[str, Tensor]:
         """See index.Reader."""
         return self._merged(block, self.blocks[block])
+
+    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
+        """The tensors of `block_tensors` in a few parts, none kept here."""
+        for names in part_groups(self.blocks[block]):
+            yield self._merged(block, {name: self.blocks[block][name] for name in names})
 
     def projection(self, block: int) -> tuple[Tensor, Tensor]:
         """See index.Reader."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from ..model.config import ModelConfig
 from ..sampling.schedules import TASK_CONDITIONS, community_schedule, schedule
 from .adapters import add_low_rank
 from .edge import CACHES
-from .names import ADALN, FP32_ROOT, block_shapes, root_linears, root_shapes
+from .names import ADALN, FP32_ROOT, block_shapes, part_groups, root_linears, root_shapes
 from .tables import Times
 from .toy_layouts import write_comfy, write_openvdn, write_stage
 from .writer import EdgeRecipe, Progress, write_edge
@@ -122,10 +122,15 @@ class ToyModel:
         return {name: self.merged(name, shape) for name, shape in root_shapes(self.config).items()}
 
     def block_tensors(self, block: int) -> dict[str, Tensor]:
+        """A block's tensors under local names."""
+        return {name: tensor for part in self.block_parts(block) for name, tensor in part.items()}
+
+    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
         """See writer.SourceModel."""
         shapes = block_shapes(self.config, projection=True)
         prefix = f"transformer_blocks.{block}."
-        return {name: self.merged(prefix + name, shape) for name, shape in shapes.items()}
+        for names in part_groups(shapes):
+            yield {name: self.merged(prefix + name, shapes[name]) for name in names}
 
     def projection_digest(self, block: int) -> str:
         """See writer.SourceModel: the projection is a function of these words."""

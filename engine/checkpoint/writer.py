@@ -1,7 +1,8 @@
 """Write a model in the edge layout, block by block, and resume where an earlier attempt stopped.
 
 The input is any model that gives unquantised blocks (a toy, or an opened checkpoint). Work for a
-block: quantise its linears in tiles of rows, evaluate its AdaLN tables, write both, forget it.
+block: quantise its linears in tiles of rows, evaluate its AdaLN tables, write both, forget it. A
+block comes in parts; the next part is read, and the block before is written, beside that work.
 Every file appears under its final name only when it is whole; the manifest comes last, so a folder
 with a manifest is a finished one. The same input gives the same bytes.
 """
@@ -10,8 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,6 +32,7 @@ from ...kernels.weights import FP8_MAX
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from ..sampling.schedules import table_directory, table_identity
+from .ahead import read_ahead
 from .edge import FORMAT_IDS
 from .header import read_header, write_tensors
 from .names import (
@@ -57,8 +62,8 @@ class SourceModel(Protocol):
         """The root's tensors under diffusers names."""
         ...
 
-    def block_tensors(self, block: int) -> dict[str, Tensor]:
-        """A block's tensors, `adaln_proj.linear.weight` and `.bias` included."""
+    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
+        """A block's tensors, `adaln_proj.linear.weight` and `.bias` included, in a few parts."""
         ...
 
     def projection_digest(self, block: int) -> str | None:
@@ -111,13 +116,43 @@ def write_edge(
     report(0, "root")
     moments = sorted({t for times in recipe.tables for step in times for t in step})
     features = _write_root(folder, model, recipe, moments, state)
-    for block in range(config.layers):
-        if str(block) in state["projections"] and _whole(folder, block, recipe):
-            continue
-        report(block, f"block {block}")
-        _write_block(folder, model, recipe, block, (moments, features), state)
+    todo = [
+        block
+        for block in range(config.layers)
+        if str(block) not in state["projections"] or not _whole(folder, block, recipe)
+    ]
+    _write_blocks(folder, model, recipe, todo, (moments, features), state, report)
     report(config.layers, "manifest")
     _finish(folder, config, recipe, state)
+
+
+def _write_blocks(
+    folder: Path,
+    model: SourceModel,
+    recipe: EdgeRecipe,
+    todo: Sequence[int],
+    timing: tuple[Sequence[float], Tensor],
+    state: dict[str, Any],
+    report: Callable[[int, str], None],
+) -> None:
+    """Write the blocks of `todo`: one part is read ahead, one block is written behind."""
+
+    def parts() -> Iterator[tuple[int, dict[str, Tensor]]]:
+        for block in todo:
+            for tensors in model.block_parts(block):
+                yield block, {name: _to(tensor, recipe.device) for name, tensor in tensors.items()}
+
+    behind: Future[None] | None = None
+    with ThreadPoolExecutor(1, "lowpeak-write") as writer, read_ahead(parts()) as ahead:
+        for block, group in groupby(ahead, key=itemgetter(0)):
+            report(block, f"block {block}")
+            made = _made(model, recipe, block, (tensors for _, tensors in group), timing)
+            if behind is not None:
+                behind.result()
+            behind = writer.submit(_keep_block, folder, recipe, block, made, state)
+            del made
+        if behind is not None:
+            behind.result()
 
 
 def _write_root(
@@ -141,41 +176,67 @@ def _write_root(
     return features
 
 
-def _write_block(
-    folder: Path,
+@dataclass(frozen=True)
+class _Block:
+    """A block ready to be written. digest: a name for its AdaLN projection."""
+
+    stored: dict[str, Tensor]
+    tables: list[dict[str, Tensor]]
+    projection: dict[str, Tensor]
+    digest: str
+
+
+def _made(
     model: SourceModel,
     recipe: EdgeRecipe,
     block: int,
+    parts: Iterable[dict[str, Tensor]],
     timing: tuple[Sequence[float], Tensor],
-    state: dict[str, Any],
-) -> None:
-    """Write one block, its tables, and its projection if asked for. timing: moments, features."""
+) -> _Block:
+    """Quantise a block and evaluate its tables. timing: moments and features."""
     moments, features = timing
-    tensors = {k: _to(v, recipe.device) for k, v in model.block_tensors(block).items()}
-    weight, bias = tensors.pop(f"{ADALN}.weight"), tensors.pop(f"{ADALN}.bias")
-    # All times in one product: a time then has the same row in every schedule's table.
-    table = block_table(weight, bias, features, pruned=False)
-    table = table.reshape(len(moments), MODALITIES, COMPONENTS * model.config.hidden)
-    for i, times in enumerate(recipe.tables):
-        places = [[moments.index(t) for t in step] for step in times]
-        rows = {f"step_{k}": table[place].flatten(0, 1) for k, place in enumerate(places)}
-        write_tensors(_table_folder(folder, i) / f"{block:02d}.safetensors", rows)
+    linears = block_linears(model.config)
+    stored: dict[str, Tensor] = {}
+    tables: list[dict[str, Tensor]] = []
+    projection: dict[str, Tensor] = {}
+    digest = model.projection_digest(block)
+    for tensors in parts:
+        if f"{ADALN}.weight" in tensors:
+            weight, bias = tensors.pop(f"{ADALN}.weight"), tensors.pop(f"{ADALN}.bias")
+            # All times in one product: a time then has the same row in every schedule's table.
+            table = block_table(weight, bias, features, pruned=False)
+            table = table.reshape(len(moments), MODALITIES, COMPONENTS * model.config.hidden)
+            for times in recipe.tables:
+                places = [[moments.index(t) for t in step] for step in times]
+                rows = {f"step_{k}": table[place].flatten(0, 1) for k, place in enumerate(places)}
+                tables.append(rows)
+            # Adapters change all rows, so a few of them tell projections apart (26 GB otherwise).
+            digest = digest or digest_of({"weight": weight[::DIGEST_STRIDE], "bias": bias})
+            if recipe.projections:
+                projection = {f"{ADALN}.weight": weight, f"{ADALN}.bias": bias}
+            del weight, bias, table
+        here = [name for name in linears if f"{name}.weight" in tensors]
+        stored |= quantise_tensors(tensors, here, recipe.weight_format)
+    assert digest is not None and len(tables) == len(recipe.tables)
+    return _Block(stored, tables, projection, digest)
+
+
+def _keep_block(
+    folder: Path, recipe: EdgeRecipe, block: int, made: _Block, state: dict[str, Any]
+) -> None:
+    """Write a block, its tables, and its projection if asked for; then note that it is done."""
     prefix = f"transformer_blocks.{block}."
+    for i, rows in enumerate(made.tables):
+        write_tensors(_table_folder(folder, i) / f"{block:02d}.safetensors", rows)
     if recipe.projections:
         write_tensors(
             folder / "adaln" / f"{block:02d}.safetensors",
-            {f"{prefix}{ADALN}.weight": weight, f"{prefix}{ADALN}.bias": bias},
+            {f"{prefix}{name}": tensor for name, tensor in made.projection.items()},
         )
-    # Every adapter changes all rows, so a few of them tell projections apart (26 GB otherwise).
-    sample = {"weight": weight[::DIGEST_STRIDE], "bias": bias}
-    digest = model.projection_digest(block) or digest_of(sample)
-    del weight, bias, table, sample
-    stored = quantise_tensors(tensors, block_linears(model.config), recipe.weight_format)
-    del tensors
     write_tensors(
-        _block_path(folder, block), {f"{prefix}{name}": value for name, value in stored.items()}
+        _block_path(folder, block), {f"{prefix}{name}": t for name, t in made.stored.items()}
     )
-    state["projections"][str(block)] = digest
+    state["projections"][str(block)] = made.digest
     _write_json(folder / STATE_FILE, state)
 
 

@@ -349,10 +349,10 @@ class StateModel:
     def root_tensors(self):
         return {k: v for k, v in self.state.items() if not k.startswith("transformer_blocks.")}
 
-    def block_tensors(self, block):
+    def block_parts(self, block):
         prefix = f"transformer_blocks.{block}."
         found = {k[len(prefix) :]: v for k, v in self.state.items() if k.startswith(prefix)}
-        return {name: found[name] for name in block_shapes(self.config, projection=True)}
+        yield {name: found[name] for name in block_shapes(self.config, projection=True)}
 
     def projection_digest(self, block):
         return None
