@@ -43,7 +43,8 @@ class Compared:
 
 def usable(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The rows of finished step measurements."""
-    return [row for row in rows if row.get("bench") == "step" and row.get("seconds_per_step")]
+    kinds = ("step", "forecast")
+    return [row for row in rows if row.get("bench") in kinds and row.get("seconds_per_step")]
 
 
 def compare(row: Mapping[str, Any], facts: ModelFacts, calibration: Calibration) -> Compared:

@@ -42,7 +42,7 @@ class SearchSpace:
     keys: tuple[KeySource, ...] = KEY_SOURCES
     residuals: tuple[Residual, ...] = ("device", "host")
     half_slots: tuple[bool, ...] = (False, True)
-    slots: tuple[int, ...] = (1, 2, 3)  # three only of halves
+    slots: tuple[int, ...] = (1, 2, 3)  # three only of halves, one only of whole blocks
     keeps_blocks_between_passes: bool = False
 
 
@@ -125,8 +125,8 @@ class PassSearch:
                 for half in self.space.half_slots:
                     size = slot_bytes(self.work, half)
                     for slots in self.space.slots:
-                        if slots > 2 and not half:
-                            continue
+                        if (slots < 2) if half else (slots > 2):
+                            continue  # a block in halves takes two slots at least
                         yield keys, residual, half, slots, vram + slots * size, ram
                 yield keys, residual, False, 0, vram, ram
 
