@@ -3,14 +3,14 @@
 A body holds either `request` (width, height, seconds or frames, quality, ...) or `prompt`, an
 API-format graph in which the sampling node is found and its links are followed to constants.
 `vram_gib`, `ram_gib`, `card` and `system` ask for another machine; on this one the budgets of the
-graph's Load Model hold.
+graph's Load Model hold. `each_vram_gib` asks for one line of a capacity map instead of a plan.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..engine.errors import RequestError
@@ -23,6 +23,7 @@ from .tables import PASSES, find
 MAX_NODES = 2000
 MAX_LINKS = 50  # how far a link is followed
 MAX_CAPACITY_GIB = 65536.0
+MAX_CELLS = 16  # a line of the capacity map; a cell costs as much as a forecast
 SAMPLERS = ("LowpeakSample", "LowpeakRefine", "LowpeakPlan")
 FIELDS = ("width", "height", "seconds", "frames", "quality", "passes", "base_steps",
           "refine_steps")  # fmt: skip
@@ -38,6 +39,7 @@ class Asked:
     notices: tuple[str, ...]
     node_id: str | None
     unknown: tuple[str, ...]
+    each_vram_bytes: tuple[int, ...] = ()
 
 
 def read_body(body: Any) -> Asked:
@@ -47,24 +49,21 @@ def read_body(body: Any) -> Asked:
     explicit, prompt = body.get("request"), body.get("prompt")
     if isinstance(explicit, dict) == isinstance(prompt, dict):
         raise RequestError("give either request or prompt, as an object", field="body")
-    capacities = _capacities(body)
+    capacities, each = _capacities(body), _each(body)
     if isinstance(explicit, dict):
         values = {name: explicit[name] for name in FIELDS if explicit.get(name) is not None}
         checkpoint = explicit.get("checkpoint")
         request, notices = _request(values, int(_number(explicit, "loras", 0)), frozenset())
         name = checkpoint if isinstance(checkpoint, str) else None
-        return Asked(request, name, capacities, notices, None, ())
-    return _Graph(prompt).read(capacities)
+        return Asked(request, name, capacities, notices, None, (), each)
+    return replace(_Graph(prompt).read(capacities), each_vram_bytes=each)
 
 
 def _capacities(body: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in ("vram_gib", "ram_gib"):
         if body.get(name) is not None:
-            value = _number(body, name, 0.0)
-            if not 0 < value <= MAX_CAPACITY_GIB:
-                raise RequestError(f"{name} {value:g} is not an amount of memory", field=name)
-            found[name.replace("_gib", "_bytes")] = int(value * GIB)
+            found[name.replace("_gib", "_bytes")] = _amount(body, name)
     for name in ("card", "system"):
         value = body.get(name)
         if value is not None:
@@ -72,6 +71,25 @@ def _capacities(body: Mapping[str, Any]) -> dict[str, Any]:
                 raise RequestError(f"{name} is not a short text", field=name)
             found[name] = value
     return found
+
+
+def _each(body: Mapping[str, Any]) -> tuple[int, ...]:
+    values = body.get("each_vram_gib")
+    if values is None:
+        return ()
+    if not isinstance(values, list) or not 0 < len(values) <= MAX_CELLS:
+        raise RequestError(
+            f"each_vram_gib is no list of 1 to {MAX_CELLS} amounts", field="each_vram_gib"
+        )
+    return tuple(_amount({"each_vram_gib": value}, "each_vram_gib") for value in values)
+
+
+def _amount(values: Mapping[str, Any], name: str) -> int:
+    """Bytes of an amount in GiB."""
+    value = _number(values, name, 0.0)
+    if not 0 < value <= MAX_CAPACITY_GIB:
+        raise RequestError(f"{name} {value:g} is not an amount of memory", field=name)
+    return int(value * GIB)
 
 
 def _number(values: Mapping[str, Any], name: str, default: float) -> float:

@@ -99,7 +99,8 @@ class Engine(Protocol):
         """The document of `plan --json`, also when it does not fit. Loads nothing.
 
         capacities: vram_bytes, ram_bytes, card, system of another machine; without them this one,
-        within vram_limit_bytes and ram_limit_bytes.
+        within vram_limit_bytes and ram_limit_bytes. Without a card the speed is this card's.
+        brief: leave out what more memory would change.
         """
 
     def encode(

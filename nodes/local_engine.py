@@ -10,6 +10,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,10 @@ class LocalEngine:
                 elsewhere[f"{axis}_gib"] = capacities[f"{axis}_bytes"] / GIB
         if elsewhere:
             machine = snapshot_from_options(**elsewhere, here=self._snapshot)
-            return forecast(request, machine, facts)
+            if "card" not in elsewhere:  # other memory, but the speed is this card's
+                here = self._snapshot()
+                machine = replace(machine, device_name=here.device_name, capability=here.capability)
+            return forecast(request, machine, facts, what_if=not capacities.get("brief"))
         limits = {axis: capacities.get(f"{axis}_limit_bytes") for axis in ("vram", "ram")}
         machine = self._capped(model, **limits)
         if self._device_type() != "cpu":

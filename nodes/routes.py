@@ -1,7 +1,8 @@
 """Read-only JSON for the panel, under /lowpeak. No value of a request reaches the file system.
 
     GET  /lowpeak/state      machine, running and last run, notices
-    POST /lowpeak/forecast   a graph or a request, perhaps for another machine -> plan document
+    POST /lowpeak/forecast   a graph or a request, perhaps for another machine -> plan document,
+                             or with each_vram_gib one line of the capacity map
     GET  /lowpeak/runs       rows of the history, newest first
     GET  /lowpeak/runs/{id}  one run
 
@@ -19,7 +20,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..engine.errors import LowpeakError, RequestError
-from .asked_forecast import read_body
+from .asked_forecast import Asked, read_body
 from .handles import ModelHandle, file_identity
 from .pack import Pack
 from .privacy import without_paths
@@ -98,7 +99,11 @@ def forecast(pack: Pack, body: Any) -> dict[str, Any]:
         model = ModelHandle(folder, file_identity(folder), facts=pack.engine.describe(folder))
     elif asked.checkpoint is not None:
         notices.append("That checkpoint is not here; sizes of the published model are used.")
-    document = dict(pack.engine.forecast(asked.request, model, asked.capacities))
+    document: dict[str, Any] = {}
+    if asked.each_vram_bytes:
+        document["cells"] = [_cell(pack, asked, model, size) for size in asked.each_vram_bytes]
+    else:
+        document = dict(pack.engine.forecast(asked.request, model, asked.capacities))
     document["asked"] = {
         "node_id": asked.node_id,
         "unknown": list(asked.unknown),
@@ -106,6 +111,21 @@ def forecast(pack: Pack, body: Any) -> dict[str, Any]:
         "capacities": dict(asked.capacities),
     }
     return document
+
+
+def _cell(pack: Pack, asked: Asked, model: Any, vram_bytes: int) -> dict[str, Any]:
+    """One cell of the capacity map: whether it fits, how long it takes, what limits it."""
+    capacities = {**asked.capacities, "vram_bytes": vram_bytes, "brief": True}
+    plan = pack.engine.forecast(asked.request, model, capacities)
+    phases = [phase for phase in plan.get("phases", ()) if phase.get("seconds") is not None]
+    longest = max(phases, key=lambda phase: phase["seconds"], default={})
+    return {
+        "vram_bytes": vram_bytes,
+        "fits": plan["fits"],
+        "total_seconds": plan.get("total_seconds"),
+        "limited_by": longest.get("limited_by"),
+        "short": sorted({item["axis"] for item in plan.get("short", ())}),
+    }
 
 
 def listen_notice(listen: str) -> str | None:

@@ -14,6 +14,7 @@ from lowpeak.engine.errors import Cancelled, CheckpointError, RequestError
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.models import lora_shapes
+from lowpeak.engine.planner.types import HardwareSnapshot
 from lowpeak.engine.request import Request
 from lowpeak.engine.toy import write_toy
 from lowpeak.nodes.engine_seam import Conditions, Latents, Pictures
@@ -128,6 +129,20 @@ def test_a_first_pass_of_another_size_is_refused(model: ModelHandle, engine: Loc
     wrong = Latents(torch.zeros(1, 24, 7, 20, 16), torch.zeros(1, 32, 2, 37))
     with pytest.raises(RequestError, match="first-pass latents"):
         engine.refine(model, request(model, two_pass=True), given, wrong, Quiet())
+
+
+def test_other_memory_keeps_the_speed_of_this_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = HardwareSnapshot("linux", "NVIDIA GeForce RTX 4060", (8, 9), 8 << 30, 8 << 30,
+                            32 << 30, 32 << 30)  # fmt: skip
+    engine = LocalEngine()
+    monkeypatch.setattr(engine, "_snapshot", lambda: slow)
+    monkeypatch.setattr(engine, "_device_type", lambda: "cuda")
+    big = Request(Geometry(1344, 768, 124))
+    here = engine.forecast(big, None, {"vram_bytes": 8 << 30})
+    card = engine.forecast(big, None, {"vram_bytes": 8 << 30, "card": "rtx-4060"})
+    other = engine.forecast(big, None, {"vram_bytes": 8 << 30, "card": "rtx-4090", "brief": True})
+    assert here["total_seconds"] == card["total_seconds"] > 2 * other["total_seconds"]
+    assert here["what_if"] and not other["what_if"]
 
 
 def test_forecasts_for_here_and_for_other_machines(model: ModelHandle, engine: LocalEngine) -> None:

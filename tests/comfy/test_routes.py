@@ -110,6 +110,19 @@ def test_a_request_for_another_machine(pack: Any) -> None:
     assert pack.engine.calls[-1][1][2]["ram_bytes"] == int(8.5 * 2**30)
 
 
+def test_a_line_of_the_capacity_map(pack: Any) -> None:
+    body = {"prompt": GRAPH, "ram_gib": 16, "each_vram_gib": [6, 8.5]}
+    status, answer = ask(pack, "POST", "/lowpeak/forecast", json=body)
+    assert status == 200 and set(answer) == {"cells", "asked"}
+    cell = {"fits": True, "total_seconds": 6.0, "limited_by": "compute", "short": []}
+    assert answer["cells"] == [{**cell, "vram_bytes": int(g * 2**30)} for g in (6, 8.5)]
+    asked = [capacities for kind, (_, _, capacities) in
+             [call for call in pack.engine.calls if call[0] == "forecast"]]  # fmt: skip
+    assert [(item["vram_bytes"], item["ram_bytes"], item["brief"]) for item in asked] == [
+        (6 << 30, 16 << 30, True), (int(8.5 * 2**30), 16 << 30, True),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "body",
     [None, [], {}, {"request": {}, "prompt": {}}, {"prompt": {}}, {"prompt": {"1": 5}},
@@ -117,6 +130,8 @@ def test_a_request_for_another_machine(pack: Any) -> None:
      {"request": {"width": 100}}, {"request": {"passes": ["two"]}}, {"request": {"quality": 7}},
      {"request": {}, "vram_gib": -1}, {"request": {}, "vram_gib": 1e9},
      {"request": {}, "card": "x" * 65}, {"request": {"frames": 10**400}},
+     {"request": {}, "each_vram_gib": []}, {"request": {}, "each_vram_gib": [8, "16"]},
+     {"request": {}, "each_vram_gib": [8] * (asked_forecast.MAX_CELLS + 1)},
      {"prompt": {str(n): {} for n in range(asked_forecast.MAX_NODES + 1)}}],
     ids=lambda body: str(body)[:40],
 )  # fmt: skip
@@ -194,7 +209,8 @@ NODES = st.fixed_dictionaries(
 BODIES = JSON | st.fixed_dictionaries(
     {}, optional={"prompt": st.dictionaries(IDS, NODES | JSON, max_size=4),
                   "request": st.dictionaries(NAMES | st.just("loras"), JSON, max_size=6),
-                  "vram_gib": JSON, "ram_gib": JSON, "card": JSON, "system": JSON}
+                  "vram_gib": JSON, "ram_gib": JSON, "card": JSON, "system": JSON,
+                  "each_vram_gib": JSON | st.lists(st.floats(0.1, 64), max_size=20)}
 )  # fmt: skip
 FUZZ = settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
