@@ -15,7 +15,7 @@ from typing import Any
 from .errors import DoesNotFit
 from .planner.calibration import Calibration, choose_calibration, published_facts
 from .planner.explain import place_in_words, what_more_memory_changes
-from .planner.jsonform import plan_document, refusal_document
+from .planner.jsonform import margins_document, plan_document, refusal_document
 from .planner.plan import plan_request
 from .planner.types import HardwareSnapshot, ModelFacts, Placement, Plan
 from .request import Request
@@ -63,18 +63,25 @@ def forecast(
         return what_more_memory_changes(plan, snapshot, plan_on) if what_if else []
 
     history: dict[str, Any] = {}
+    margins = margins_document(snapshot, calibration)
     try:
         if learned:
             from .learning import open_history
             from .planner.predict import predict
 
-            known = predict(request, snapshot, facts, calibration, open_history())
+            past = open_history()
+            margins = margins_document(
+                snapshot, calibration, past.margins_with_basis(snapshot, calibration)
+            )
+            known = predict(request, snapshot, facts, calibration, past)
             plan, history = known.plan, {"history": dict(vars(known.time))}
         else:
             plan = plan_on(snapshot)
     except DoesNotFit as refusal:
-        return refusal_document(request, snapshot, refusal, what_if=more_memory(None))
-    return plan_document(request, snapshot, plan, what_if=more_memory(plan)) | history
+        more = more_memory(None)
+        return refusal_document(request, snapshot, refusal, what_if=more, margins=margins)
+    more = more_memory(plan)
+    return plan_document(request, snapshot, plan, what_if=more, margins=margins) | history
 
 
 def forecast_for_run(
@@ -105,7 +112,10 @@ def forecast_for_run(
         )
     calibration = choose_calibration(snapshot)
     plan = plan_request(request, snapshot, facts, calibration, margins=margins)
-    document = plan_document(request, snapshot, plan)
+    learned = margins and {axis: (size, "this machine's history") for axis, size in margins.items()}
+    document = plan_document(
+        request, snapshot, plan, margins=margins_document(snapshot, calibration, learned or None)
+    )
     return _folded_onto_host(document, calibration, process_bytes) if device == "cpu" else document
 
 

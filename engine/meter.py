@@ -1,9 +1,10 @@
 """What a phase took: seconds, peak device memory, peak host memory of this process.
 
-Device memory is what the allocator reserved plus what the context holds outside it. Host memory is
-the resident set's high-water mark, reset at the start of a phase where the system can (Linux);
-elsewhere the resident set is read at both ends and the larger one counts. Nothing is sampled from
-a thread, so nothing falls between two samples.
+Device memory is what the allocator reserved plus what lies outside it: context, libraries, captured
+graphs, read at both ends. Host memory is the resident set's high-water mark, reset at the start of
+a phase where the system can (Linux); elsewhere the resident set is read at both ends and the larger
+one counts. Clean pages of files in it are told apart: they are no need. Nothing is sampled from a
+thread, so nothing falls between two samples.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import psutil
 import pynvml
 import torch
 
+from .procmemory import read_process_memory
 from .report import PhaseMeasurement
 
 CLEAR_REFS, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 RESET_PEAK = "5"
+MOST_GROWTH_BYTES = 1 << 30  # more than this beside the allocator belongs to another program
 
 
 class Meter:
@@ -29,8 +32,10 @@ class Meter:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.context_bytes = 0
+        self._others_bytes: int | None = None  # on the card before this process came
         if device.type == "cuda":
-            self.context_bytes = _make_context(device)
+            self._others_bytes = _card_used_bytes(device)
+            self.context_bytes = self._make_context()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[PhaseMeasurement]:
@@ -48,12 +53,15 @@ class Meter:
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)
                 reserved_bytes = torch.cuda.max_memory_reserved(self.device)
-                measured.vram_peak_bytes = reserved_bytes + self.context_bytes
+                measured.vram_outside_bytes = self._outside_bytes()
+                measured.vram_peak_bytes = reserved_bytes + measured.vram_outside_bytes
             measured.seconds = time.perf_counter() - began
             peak_bytes = _host_peak_bytes() if host_reset else None
             measured.ram_peak_bytes = (
                 max(host_before_bytes, resident_bytes()) if peak_bytes is None else peak_bytes
             )
+            host = read_process_memory()
+            measured.ram_clean_bytes = None if host is None else host.clean_bytes
 
     def device_bytes(self) -> int | None:
         """Device memory in use now, None without a device of its own."""
@@ -61,20 +69,33 @@ class Meter:
             return None
         return torch.cuda.memory_reserved(self.device) + self.context_bytes
 
+    def _make_context(self) -> int:
+        """Create the CUDA context and load the matrix library; the device memory they take.
+
+        The library's workspace is allocated here, in a segment of its own: carved out of a later
+        one it would keep the rest of that segment from being given back.
+        """
+        small = torch.ones(256, 256, dtype=torch.bfloat16, device=self.device)
+        (small @ small).sum().item()
+        del small
+        self.context_bytes = 0
+        return self._outside_bytes()
+
+    def _outside_bytes(self) -> int:
+        """What this process holds beside the allocator now, the context at least."""
+        used_bytes = _card_used_bytes(self.device)
+        if used_bytes is None or self._others_bytes is None:
+            return self.context_bytes
+        reserved_bytes = torch.cuda.memory_reserved(self.device)
+        outside_bytes = max(0, used_bytes - self._others_bytes - reserved_bytes)
+        if self.context_bytes and outside_bytes > self.context_bytes + MOST_GROWTH_BYTES:
+            return self.context_bytes
+        return max(self.context_bytes, outside_bytes)
+
 
 def resident_bytes() -> int:
     """Resident set of this process now."""
     return int(psutil.Process().memory_info().rss)
-
-
-def _make_context(device: torch.device) -> int:
-    """Create the CUDA context; the device memory it took beside the allocator's."""
-    before_bytes = _card_used_bytes(device)
-    torch.zeros(1, device=device)
-    after_bytes = _card_used_bytes(device)
-    if before_bytes is None or after_bytes is None:
-        return 0
-    return max(0, after_bytes - before_bytes - torch.cuda.memory_reserved(device))
 
 
 def _card_used_bytes(device: torch.device) -> int | None:

@@ -15,6 +15,8 @@ class PhaseMeasurement:
     started_unix: float = 0.0
     vram_peak_bytes: int | None = None
     ram_peak_bytes: int | None = None
+    vram_outside_bytes: int | None = None  # of the peak: context, libraries, captured graphs
+    ram_clean_bytes: int | None = None  # at the end: mapped file pages that could be dropped
     steps: int = 0
     steps_started_unix: float = 0.0  # of the first step; the others follow without a pause
     step_seconds: list[float] = field(default_factory=list)

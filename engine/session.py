@@ -17,6 +17,7 @@ import torch
 
 from .errors import Cancelled, MeasuredOverrun, RequestError
 from .events import Event, Host
+from .forecast import CONTEXT_TERM
 from .meter import Meter, resident_bytes
 from .planner.types import Placement
 from .report import PhaseMeasurement, RunReport
@@ -103,18 +104,27 @@ class Session:
     def limit_device(self, vram_gib: float | None) -> None:
         """Cap the allocator so that context and allocations stay within `vram_gib` GiB.
 
+        The plan's figure for the context counts where it is larger: graphs are captured later.
+
         Lifted when the session closes. Raises RequestError when the context alone takes more.
         """
         if vram_gib is None or self.device.type != "cuda":
             return
         total = torch.cuda.mem_get_info(self.device)[1]
-        allowed = gib_to_bytes(vram_gib) - self._meter.context_bytes
+        outside = max(self._meter.context_bytes, self._planned_context_bytes())
+        allowed = gib_to_bytes(vram_gib) - outside
         if allowed <= 0:
             raise RequestError(
                 f"{vram_gib:g} GiB is less than the CUDA context takes", field="vram_gib"
             )
         torch.cuda.set_per_process_memory_fraction(min(1.0, allowed / total), self.device)
         self.resources.callback(torch.cuda.set_per_process_memory_fraction, 1.0, self.device)
+
+    def _planned_context_bytes(self) -> int:
+        """The largest that any phase's forecast gives the context."""
+        terms = [term for item in self._forecasts.values() for term in item.get("terms", ())]
+        values = [term["value"] for term in terms if term["name"] == CONTEXT_TERM]
+        return int(max(values, default=0))
 
     def check_cancelled(self, where: str) -> None:
         """Raise Cancelled when the host asked to stop."""

@@ -75,9 +75,12 @@ class Calibration:
 
     def margin_bytes(self, axis: str, system: str) -> int:
         """What must stay free beside a forecast on `axis` ("vram" or "ram")."""
-        kind = "windows" if system == "windows" else "linux"
         factor = self["margin.extrapolated_factor"] if self.extrapolated and axis == "vram" else 1
-        return int(self[f"margin.{axis}_{kind}"] * factor)
+        return int(self[self.margin_row(axis, system)] * factor)
+
+    def margin_row(self, axis: str, system: str) -> str:
+        """The name of the row that gives a margin."""
+        return f"margin.{axis}_{'windows' if system == 'windows' else 'linux'}"
 
 
 def read_rows(path: Path) -> tuple[dict[str, Any], dict[str, Row]]:

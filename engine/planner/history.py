@@ -154,7 +154,7 @@ def attempt_of(
                 forecast.get("vram_peak_bytes"),
                 measured.get("vram_peak_bytes"),
                 forecast.get("ram_peak_bytes"),
-                measured.get("ram_peak_bytes"),
+                _needed(measured),
                 forecast.get("seconds"),
                 measured.get("seconds"),
                 None if place is None else Placement(**place),
@@ -170,6 +170,12 @@ def attempt_of(
         software,
         {key: value for key, value in report.get("request", {}).items() if key != "prompt"},
     )
+
+
+def _needed(measured: Mapping[str, Any]) -> int | None:
+    """Host peak without the clean file pages in it: those are no need and would raise a margin."""
+    peak = measured.get("ram_peak_bytes")
+    return None if peak is None else max(0, peak - (measured.get("ram_clean_bytes") or 0))
 
 
 class History:
@@ -305,9 +311,16 @@ class History:
 
     def margins(self, snapshot: HardwareSnapshot, calibration: Calibration) -> dict[str, int]:
         """What `plan_request` takes as margins on this machine: bytes by axis."""
+        found = self.margins_with_basis(snapshot, calibration)
+        return {axis: size for axis, (size, _) in found.items()}
+
+    def margins_with_basis(
+        self, snapshot: HardwareSnapshot, calibration: Calibration
+    ) -> dict[str, tuple[int, str]]:
+        """The same, each with the sentence that says what it stands on."""
         machine = machine_key(snapshot)
         return {
-            axis: self.margin(machine, axis, calibration.margin_bytes(axis, snapshot.system))[0]
+            axis: self.margin(machine, axis, calibration.margin_bytes(axis, snapshot.system))
             for axis in ("vram", "ram")
         }
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import DoesNotFit
 from ..request import Request
+from .calibration import Calibration
 from .passes import sampling_passes
 from .types import HardwareSnapshot, Plan
+
+Margins = Mapping[str, Mapping[str, Any]]
 
 
 def _heads(request: Request, snapshot: HardwareSnapshot) -> dict[str, Any]:
@@ -33,8 +37,9 @@ def plan_document(
     plan: Plan,
     *,
     what_if: list[str] | None = None,
+    margins: Margins | None = None,
 ) -> dict[str, Any]:
-    """The document of a plan: phases with terms, total, reasons."""
+    """The document of a plan: phases with terms, total, reasons, what stays free beside it."""
     return {
         **_heads(request, snapshot),
         "fits": True,
@@ -45,6 +50,7 @@ def plan_document(
         "changes_arithmetic": plan.changes_arithmetic,
         "notes": list(plan.notes),
         "what_if": what_if or [],
+        "margins": dict(margins or {}),
     }
 
 
@@ -54,6 +60,7 @@ def refusal_document(
     refusal: DoesNotFit,
     *,
     what_if: list[str] | None = None,
+    margins: Margins | None = None,
 ) -> dict[str, Any]:
     """The document of a refusal: every shortage, and requests that would fit."""
     return {
@@ -72,4 +79,26 @@ def refusal_document(
         ],
         "fits_instead": list(refusal.fits_instead),
         "what_if": what_if or [],
+        "margins": dict(margins or {}),
     }
+
+
+def margins_document(
+    snapshot: HardwareSnapshot,
+    calibration: Calibration,
+    learned: Mapping[str, tuple[int, str]] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """{axis: {bytes, basis, row}}: what stays free beside a forecast, and why.
+
+    learned: by axis, the bytes and the sentence of this machine's history, where it was asked.
+    """
+    found = {}
+    for axis in ("vram", "ram"):
+        row = calibration.margin_row(axis, snapshot.system)
+        size, basis = calibration.margin_bytes(axis, snapshot.system), calibration.source(row)
+        if calibration.extrapolated and axis == "vram":
+            basis = f"{basis}, times {calibration['margin.extrapolated_factor']:g}: not measured"
+        if learned is not None:
+            size, basis = learned[axis]
+        found[axis] = {"bytes": size, "basis": basis, "row": row}
+    return found

@@ -113,4 +113,7 @@ def test_a_device_cap_counts_the_context_and_is_lifted_at_the_end(
         assert cuda.fractions == [0.25]
         with pytest.raises(RequestError, match="context"):
             session.limit_device(0.5)
-    assert cuda.fractions == [0.25, 1.0]
+        term = {"name": "context and libraries", "value": 3 << 30, "unit": "vram_bytes"}
+        session._forecasts = {"sample_high": {"terms": [term]}}
+        session.limit_device(5.0)
+    assert cuda.fractions == [0.25, 0.125, 1.0, 1.0], "graphs come later: the plan's figure counts"

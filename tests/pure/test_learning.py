@@ -70,3 +70,15 @@ def test_an_overrun_widens_the_margin_at_once() -> None:
     before = margin()
     learn(report_of(planned(), slower=1.0, more_bytes=2 * GIB), REQUEST, MACHINE, 1000.0)
     assert margin() != before and "2.00 GiB margin" in margin()
+
+
+def test_clean_file_pages_in_a_resident_set_are_no_overrun() -> None:
+    report = report_of(planned(), slower=1.0, more_bytes=0)
+    for phase in report["phases"]:
+        phase["measured"]["ram_peak_bytes"] += 3 * GIB
+        phase["measured"]["ram_clean_bytes"] = 3 * GIB
+    before = planned()["margins"]
+    learn(report, REQUEST, MACHINE, 1000.0)
+    after = planned()["margins"]
+    assert after["ram"]["bytes"] == before["ram"]["bytes"]
+    assert "no run" in before["ram"]["basis"] and "1 run(s)" in after["ram"]["basis"]

@@ -1,4 +1,4 @@
-"""Rates of link and disk: kept per machine and device, with the date; damaged files count as none."""
+"""Rates of link and disk: kept per machine and device, with the date; damaged files are as none."""
 
 from __future__ import annotations
 
