@@ -1,0 +1,159 @@
+"""Trains the miniature, alone and against the clock:
+
+    python -m lowpeak.benchmarks.miniature.train --stage all --budget-seconds 1000 --out DIR
+
+Stages: video, audio (beside it, in a process of its own), model (with the pool of clips that it and
+the upscaler share), upscaler, night, outline. State is five small files in DIR, written every
+minute; the same command goes on from them. A stage that fails is reported and the next one starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .loop import Run, State
+
+SHARES = {"video": 0.0, "audio": 0.0, "model": 0.66, "upscaler": 0.06, "night": 0.05,
+          "outline": 0.05}  # fmt: skip
+STAGES = ("video", "audio", "model", "upscaler", "night", "outline")
+POOL_SHARE = 0.14
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stage", default="all", help="all, or names with commas")
+    parser.add_argument("--budget-seconds", type=float, default=1000.0)
+    parser.add_argument("--shares", default="", help="stage=share,... of the budget")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--scale", type=int, default=1, help="rehearsal: divide all sizes")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--progress", default="progress", help="name of the progress file")
+    parser.add_argument("--resume", action="store_true", help="the default; kept for scripts")
+    options = parser.parse_args()
+    stages = STAGES if options.stage == "all" else tuple(options.stage.split(","))
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.benchmark = True
+    run = Run(
+        options.out, torch.device(options.device), options.scale, options.seed, options.progress
+    )
+    shares = SHARES | {
+        name: float(value) for name, value in (p.split("=") for p in options.shares.split(",") if p)
+    }
+    began = time.monotonic()
+    failed = Story(run, options.budget_seconds, shares, stages).play()
+    run.say(f"all: {time.monotonic() - began:.0f} s; failed: {', '.join(failed) or 'nothing'}")
+    if run.device.type == "cuda":
+        run.say(f"peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+    sys.exit(1 if failed else 0)
+
+
+class Story:
+    """The stages in order, each with its share of the budget."""
+
+    def __init__(
+        self, run: Run, budget_s: float, shares: dict[str, float], stages: tuple[str, ...]
+    ) -> None:
+        self.run, self.budget_s, self.shares, self.stages = run, budget_s, shares, stages
+        self.pool: dict[Any, Any] = {}
+        self.failed: list[str] = []
+
+    def play(self) -> list[str]:
+        """Run them; gives the names of those that failed."""
+        from . import train_dit, train_extras, train_vae
+
+        run, beside = self.run, None
+        if "audio" in self.stages and "video" in self.stages and self.shares["audio"] > 0:
+            beside = self._beside("audio")
+        self._stage("video", lambda s: train_vae.train_video(run, s))
+        if beside is not None:
+            self._join(beside, "audio")
+        else:
+            self._stage("audio", lambda s: train_vae.train_audio(run, s))
+
+        def model(seconds: float) -> State:
+            state, self.pool = train_dit.train_model(
+                run, seconds, self._load("video"), self._load("audio"),
+                pool_s=self.shares.get("pool", POOL_SHARE) * self.budget_s,
+            )  # fmt: skip
+            return state
+
+        self._stage("model", model)
+        self._stage("upscaler", lambda s: train_extras.train_upscaler(run, s, self._pool()))
+        self.pool = {}
+        for style in train_extras.STYLES:
+            self._stage(
+                style,
+                lambda s, style=style: train_extras.train_style(  # type: ignore[misc]
+                    run, style, s, self._load("model"), self._load("video"), self._load("audio")
+                ),
+            )
+        return self.failed
+
+    def _stage(self, name: str, work: Callable[[float], object]) -> None:
+        seconds = self.shares.get(name, 0.0) * self.budget_s
+        if name not in self.stages or seconds <= 0:
+            return
+        self.run.say(f"{name}: {seconds:.0f} s")
+        try:
+            work(seconds)
+        except Exception:
+            self.failed.append(name)
+            self.run.note(name, failed=traceback.format_exc()[-1500:])
+            traceback.print_exc()
+        if self.run.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _load(self, name: str) -> State:
+        state = self.run.load(name, "")
+        if state is None:
+            raise FileNotFoundError(f"{name}.safetensors is not there: run its stage first")
+        return state
+
+    def _pool(self) -> dict[Any, Any]:
+        """The model stage's clips, or just the pairs that a lone upscaler stage needs."""
+        if self.pool:
+            return self.pool
+        from .pool import Encoders, Size, make_bucket
+
+        encoders = Encoders(self.run, self._load("video"), self._load("audio"))
+        side, count = (256, 1500) if self.run.scale == 1 else (32, 8)
+        sizes = [Size(s, s, f) for f in (22, 39) for s in (side, 2 * side)]
+        return {s: make_bucket(self.run, encoders, s, count, limit_s=20) for s in sizes}
+
+    def _beside(self, name: str) -> subprocess.Popen[bytes]:
+        run = self.run
+        return subprocess.Popen(
+            [sys.executable, "-m", "lowpeak.benchmarks.miniature.train", "--stage", name,
+             "--budget-seconds", str(self.budget_s), "--shares", f"{name}={self.shares[name]}",
+             "--out", str(run.folder), "--device", run.device.type, "--scale", str(run.scale),
+             "--seed", str(run.seed), "--progress", name]
+        )  # fmt: skip
+
+    def _join(self, process: subprocess.Popen[bytes], name: str) -> None:
+        """Wait for a stage beside, and take its progress over."""
+        try:
+            if process.wait(timeout=self.budget_s):
+                self.failed.append(name)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.failed.append(name)
+        path = self.run.folder / f"{name}.json"
+        if path.is_file():
+            self.run.note(name, **json.loads(path.read_text()).get(name, {}))
+            path.unlink()
+
+
+if __name__ == "__main__":
+    main()

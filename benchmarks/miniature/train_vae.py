@@ -1,0 +1,177 @@
+"""Stages `video` and `audio`: the two autoencoders."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lowpeak.engine.vae.audio import decode_raw, encode_raw
+
+from . import data
+from .loop import Run, State, Trainer, pick
+from .models import AUDIO, VIDEO, audio_state, video_state
+from .vae_twin import decode_clip, encode_video, shown, to_model
+
+VIDEO_FILE, AUDIO_FILE = "video", "audio"
+KL_WEIGHT = 1e-4
+LATENT_NOISE = 0.15
+CLIPS = ((22, 0), (39, 0), (39, 17), (56, 17), (56, 34), (73, 34))  # (frames, first of 22)
+
+
+def views(scale: int, late: bool) -> list[tuple[int, int, float]]:
+    """(canvas side, tile side, weight) in pixels."""
+    if scale > 1:
+        return [(64, 64, 1.0)]
+    if late:
+        return [(256, 256, 0.6), (384, 256, 0.15), (512, 256, 0.25)]
+    return [(128, 128, 0.4), (256, 128, 0.4), (512, 128, 0.2)]
+
+
+def random_clip(run: Run, generator: torch.Generator, index: int, late: bool) -> Tensor:
+    """[B, 3, 22, h, w] in 0..1: windows into random clips, plain and in other colours."""
+    choices = views(run.scale, late)
+    canvas, tile, _ = choices[pick(generator, [c[2] for c in choices])]
+    count = run.batch(24 if tile == 256 else 64)
+    at = torch.arange(index, index + count, device=run.device)
+    scenes = data.Scenes.of(at)
+    frames, first = CLIPS[pick(generator, [1.0] * len(CLIPS))]
+    slack = canvas - tile
+    top, left = (int(torch.randint(0, slack + 1, (1,), generator=generator)) for _ in "yx")
+    device = run.device
+    grey = torch.tensor(list(data.BACKGROUNDS.values()), device=device)[scenes.background]
+    other = torch.rand(count, 3, generator=generator).to(device)
+    grounds = torch.where((data.uniform(at, 20) < 0.3)[:, None], other, grey[:, None])
+    night = torch.tensor(data.NIGHT, device=device)
+    grounds = torch.where((data.uniform(at, 21) < 0.1)[:, None], night, grounds)
+    rims = data.uniform(at, 22) < 0.2
+    moments = data.moments_of(frames, device, first, 22)
+    box = (top, left, tile, tile)
+    return data.render(scenes, moments, canvas, canvas, crop=box, grounds=grounds, rims=rims)
+
+
+def train_video(run: Run, budget_s: float) -> State:
+    """Train the video autoencoder for `budget_s` and keep it with its latents' statistics."""
+    state = run.load(VIDEO_FILE, "") or {
+        k: v.to(run.device) for k, v in video_state(run.seed).items()
+    }
+    statistics = {k: state.pop(k) for k in ("latents_mean", "latents_std") if k in state}
+    trainer = Trainer(
+        run, "video", state, budget_s, rate=2e-3, keep=lambda s: run.save(VIDEO_FILE, s)
+    )
+    generator = torch.Generator().manual_seed(run.seed + 1000 + int(trainer.before))
+    index = int(trainer.before * 10_000)
+    while trainer.running():
+        pixels = to_model(random_clip(run, generator, index, trainer.done > 0.5))
+        index += pixels.shape[0]
+        w = _cast(state, run.fast)
+        mean, log_variance = encode_video(pixels.to(run.fast), w, VIDEO)
+        z = mean + torch.exp(0.5 * log_variance) * torch.randn_like(mean)
+        z = z + LATENT_NOISE * torch.rand(len(z), 1, 1, 1, 1, device=z.device) * torch.randn_like(z)
+        error = shown(decode_clip(z, w, VIDEO, run.fast)).float() - pixels
+        divergence = mean.square() + log_variance.exp() - 1 - log_variance
+        trainer.step(
+            {
+                "l1": error.abs().mean(),
+                "l2": error.square().mean(),
+                "kl": KL_WEIGHT * divergence.mean(),
+            }
+        )
+    del statistics
+    final = trainer.finish(steps=trainer.steps)
+    final |= video_statistics(run, final)
+    run.save(VIDEO_FILE, final)
+    return final
+
+
+@torch.no_grad()
+def video_statistics(run: Run, state: State) -> State:
+    """Mean and standard deviation of each latent channel over plain clips, and a PSNR."""
+    side = 64 if run.scale > 1 else 256
+    found, errors = [], []
+    for part in range(4):
+        scenes = data.Scenes.of(torch.arange(16, device=run.device) + 9_000_000 + 16 * part)
+        pixels = to_model(data.render(scenes, data.moments_of(22, run.device), side, side))
+        mean, _ = encode_video(pixels.to(run.fast), state, VIDEO)
+        found.append(mean)
+        error = shown(decode_clip(mean, state, VIDEO, run.fast)).float() - pixels
+        errors.append((error * 0.226).square().mean((1, 2, 3, 4)))
+    z = torch.cat(found)
+    decibel = -10 * torch.log10(torch.cat(errors))
+    run.note(
+        "video", psnr_db=round(float(decibel.mean()), 2), worst_db=round(float(decibel.min()), 2)
+    )
+    run.say(f"video: PSNR mean {float(decibel.mean()):.2f} dB, worst {float(decibel.min()):.2f} dB")
+    std = z.std((0, 2, 3, 4)).clamp_min(0.1)
+    run.say("video: latent std " + " ".join(f"{v:.2f}" for v in std.tolist()))
+    return {"latents_mean": z.mean((0, 2, 3, 4)), "latents_std": std}
+
+
+def train_audio(run: Run, budget_s: float) -> State:
+    """Train the audio autoencoder for `budget_s`."""
+    state = run.load(AUDIO_FILE, "") or {
+        k: v.to(run.device) for k, v in audio_state(run.seed).items()
+    }
+    for name in ("latents_mean", "latents_std"):
+        state.pop(name, None)
+    trainer = Trainer(
+        run,
+        "audio",
+        state,
+        budget_s,
+        rate=1.5e-3,
+        frozen=lambda n: n.endswith("filter"),
+        keep=lambda s: run.save(AUDIO_FILE, s),
+    )
+    index = 5_000_000 + int(trainer.before * 10_000)
+    while trainer.running():
+        count = run.batch(32)
+        scenes = data.Scenes.of(torch.arange(index, index + count, device=run.device))
+        index += count
+        wave = data.sound(scenes, 22)[..., : 800 * (8 if run.scale > 1 else 24)].flatten(0, 1)[
+            :, None
+        ]
+        mean, log_deviation = encode_raw(wave, state, AUDIO)
+        log_deviation = log_deviation.clamp(-10, 3)
+        z = mean + log_deviation.exp() * torch.randn_like(mean)
+        z = z + LATENT_NOISE * torch.rand(len(z), 1, 1, device=z.device) * torch.randn_like(z)
+        made = decode_raw(z, state, AUDIO)
+        divergence = mean.square() + (2 * log_deviation).exp() - 1 - 2 * log_deviation
+        trainer.step(
+            {
+                "wave": 20 * (made - wave).square().mean(),
+                "spectrum": 0.1 * _spectral(made[:, 0], wave[:, 0]),
+                "kl": KL_WEIGHT * divergence.mean(),
+            }
+        )
+    final = trainer.finish(steps=trainer.steps)
+    final |= audio_statistics(run, final)
+    run.save(AUDIO_FILE, final)
+    return final
+
+
+@torch.no_grad()
+def audio_statistics(run: Run, state: State) -> State:
+    """Mean and deviation of the latents over plain sounds, and the signal-to-noise ratio."""
+    scenes = data.Scenes.of(torch.arange(64, device=run.device) + 9_000_000)
+    wave = data.sound(scenes, 22).flatten(0, 1)[:, None]
+    mean, _ = encode_raw(wave, state, AUDIO)
+    error = decode_raw(mean, state, AUDIO) - wave
+    ratio = float(10 * torch.log10(wave.square().mean() / error.square().mean()))
+    run.note("audio", snr_db=round(ratio, 2))
+    run.say(f"audio: signal to noise {ratio:.2f} dB")
+    return {"latents_mean": mean.mean((0, 2)), "latents_std": mean.std((0, 2)).clamp_min(0.1)}
+
+
+def _spectral(made: Tensor, wave: Tensor) -> Tensor:
+    window = torch.hann_window(1024, device=made.device)
+    a, b = (
+        torch.stft(x, 1024, 256, window=window, return_complex=True).abs() for x in (made, wave)
+    )
+    return F.l1_loss((a + 1e-2).log(), (b + 1e-2).log())
+
+
+def _cast(state: State, dtype: torch.dtype) -> State:
+    """Big weights in the working type once a step; norms and the decoder's ends stay float32."""
+    return {k: v.to(dtype) if v.ndim > 1 and "proj_in" not in k and "post_quant" not in k
+            and "register" not in k else v for k, v in state.items()}  # fmt: skip
