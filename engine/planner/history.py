@@ -25,6 +25,7 @@ from .types import HardwareSnapshot, Placement, Plan
 VERSION = 1
 CLEAN_RUNS_TO_LOWER = 5
 LEAST_GAIN = 0.02
+MOST_RUNS = 64  # of one phase: older ones say less about the machine as it is
 SAME_RANGE, THIN_RANGE, MODEL_RANGE = 0.15, 0.35, 0.5
 OUTCOMES = ("done", "out_of_memory", "cancelled", "failed")
 
@@ -329,40 +330,61 @@ class History:
     ) -> TimeForecast:
         """How long a request will take: this machine's runs of the same shape, else its ratio of
         measured to forecast over other shapes, else the plan's own figure.
-        """
-        same = self._totals(machine, shape, software)
-        if same:
-            middle = statistics.median(measured for measured, _ in same)
-            spread = SAME_RANGE if len(same) >= 3 else THIN_RANGE
-            basis = f"{len(same)} run(s) of this size on this machine"
-            return _ranged(middle, spread, basis, len(same))
-        others = [m / f for m, f in self._totals(machine, None, software) if f]
-        planned = plan.total_seconds
-        if others:
-            ratio = statistics.median(others)
-            spread = SAME_RANGE if len(others) >= 6 else THIN_RANGE
-            basis = f"the plan, times {ratio:.2f} from {len(others)} run(s) of other sizes here"
-            return _ranged(planned * ratio, spread, basis, len(others))
-        low, high = plan.seconds_range or (planned * (1 - MODEL_RANGE), planned * (1 + MODEL_RANGE))
-        return TimeForecast(planned, low, high, "the plan alone: no run on this machine yet", 0)
 
-    def _totals(
+        Phase by phase, because stages are runs of their own and some are reused.
+        """
+        planned = {phase.phase: phase.seconds for phase in plan.phases}
+        same = self._phase_seconds(machine, shape, software)
+        known = [name for name in planned if name in same]
+        if known:
+            medians = {name: statistics.median(m for m, _ in same[name]) for name in known}
+            forecast = sum(planned[name] for name in known)
+            ratio = sum(medians.values()) / forecast if forecast else 1.0
+            rest = sum(value for name, value in planned.items() if name not in same)
+            count = min(len(same[name]) for name in known)
+            basis = f"{count} run(s) of this size on this machine"
+            spread = SAME_RANGE if count >= 3 else THIN_RANGE
+            return _ranged(sum(medians.values()) + ratio * rest, spread, basis, count)
+        others = self._phase_seconds(machine, None, software)
+        ratios = {
+            name: found
+            for name, rows in others.items()
+            if (found := [measured / forecast for measured, forecast in rows if forecast])
+        }
+        if ratios:
+            usual = statistics.median(value for found in ratios.values() for value in found)
+            seconds = sum(
+                value * (statistics.median(ratios[name]) if name in ratios else usual)
+                for name, value in planned.items()
+            )
+            count = max(len(found) for found in ratios.values())
+            times = seconds / plan.total_seconds if plan.total_seconds else 1.0
+            basis = f"the plan, times {times:.2f} from {count} run(s) of other sizes here"
+            spread = SAME_RANGE if count >= 6 else THIN_RANGE
+            return _ranged(seconds, spread, basis, count)
+        total = plan.total_seconds
+        low, high = plan.seconds_range or (total * (1 - MODEL_RANGE), total * (1 + MODEL_RANGE))
+        return TimeForecast(total, low, high, "the plan alone: no run on this machine yet", 0)
+
+    def _phase_seconds(
         self, machine: str, shape: str | None, software: str | None
-    ) -> list[tuple[float, float | None]]:
-        """(measured, forecast) seconds of clean, complete runs."""
+    ) -> dict[str, list[tuple[float, float | None]]]:
+        """{phase: [(measured, forecast) seconds]} of clean, complete runs, newest first."""
         query = (
-            "SELECT SUM(p.seconds_measured), SUM(p.seconds_forecast) FROM attempt a JOIN phase p "
+            "SELECT p.name, p.seconds_measured, p.seconds_forecast FROM attempt a JOIN phase p "
             "ON p.attempt = a.id WHERE a.machine = ? AND a.disturbed = '' AND a.outcome = 'done' "
+            "AND p.seconds_measured IS NOT NULL "
         )
         values: list[object] = [machine]
-        if shape is not None:
-            query += "AND a.shape = ? "
-            values.append(shape)
-        if software is not None:
-            query += "AND a.software = ? "
-            values.append(software)
-        query += "GROUP BY a.id HAVING COUNT(p.seconds_measured) = COUNT(*) ORDER BY a.started DESC"
-        return [(row[0], row[1]) for row in self._rows(query + " LIMIT 64", values)]
+        for column, value in (("shape", shape), ("software", software)):
+            if value is not None:
+                query += f"AND a.{column} = ? "
+                values.append(value)
+        found: dict[str, list[tuple[float, float | None]]] = {}
+        for name, measured, forecast in self._rows(query + "ORDER BY a.started DESC", values):
+            if len(rows := found.setdefault(name, [])) < MOST_RUNS:
+                rows.append((measured, forecast))
+        return found
 
     def better_placement(
         self, machine: str, shape: str, phase: str, planned: Placement, planned_seconds: float

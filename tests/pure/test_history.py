@@ -108,19 +108,33 @@ def test_time_forecast_names_its_basis_and_narrows_with_runs(history: History) -
     plan = plan_on(single_pass(), machine(8, 32))
     first = history.forecast_seconds(HERE, SHAPE, plan)
     assert first.seconds == plan.total_seconds and "plan alone" in first.basis
+    parts = {phase.phase: phase.seconds for phase in plan.phases}
     history.record(run(seconds=150, forecast=100, shape="another"))
     scaled = history.forecast_seconds(HERE, SHAPE, plan)
-    assert scaled.seconds == pytest.approx(1.5 * plan.total_seconds)
+    ratio = 140 / 90  # of the busy phase; the other phase took what was forecast
+    usual = (1 + ratio) / 2
+    expected = parts["encode"] + ratio * parts["sample_high"] + usual * parts["decode"]
+    assert scaled.seconds == pytest.approx(expected)
     assert "other sizes" in scaled.basis and scaled.samples == 1
     history.record(run(seconds=200, started=1))
     thin = history.forecast_seconds(HERE, SHAPE, plan)
-    assert thin.seconds == pytest.approx(200)
-    assert (thin.low_seconds, thin.high_seconds) == pytest.approx((130, 270))
+    known = parts["encode"] + parts["sample_high"]
+    total = 200 + 200 / known * parts["decode"]
+    assert thin.seconds == pytest.approx(total), "a phase that never ran shares the others' ratio"
+    assert (thin.low_seconds, thin.high_seconds) == pytest.approx((0.65 * total, 1.35 * total))
     history.record(run(seconds=210, started=2))
     history.record(run(seconds=190, started=3))
     good = history.forecast_seconds(HERE, SHAPE, plan)
-    assert (good.seconds, good.samples) == (pytest.approx(200), 3)
-    assert (good.low_seconds, good.high_seconds) == pytest.approx((170, 230))
+    assert (good.seconds, good.samples) == (pytest.approx(total), 3)
+    assert (good.low_seconds, good.high_seconds) == pytest.approx((0.85 * total, 1.15 * total))
+
+
+def test_stages_that_ran_in_processes_of_their_own_add_up(history: History) -> None:
+    plan = plan_on(single_pass(), machine(8, 32))
+    for index, phase in enumerate(plan.phases):
+        record = PhaseRecord(phase.phase, 1, None, None, None, None, phase.seconds, 100.0)
+        history.record(Attempt(HERE, SHAPE, float(index), "done", (record,)))
+    assert history.forecast_seconds(HERE, SHAPE, plan).seconds == pytest.approx(300)
 
 
 @pytest.mark.parametrize(("tried", "used"), [(88.3, False), (88.1, True)])
