@@ -202,10 +202,15 @@ def frame_indices(count: int, fps: float) -> NDArray[np.int64]:
 
     A frame is held from the slot its time rounds to (halves up) until the next one's.
     """
+    return np.repeat(np.arange(count), np.diff(slot_starts(0, count, fps)))
+
+
+def slot_starts(first: int, last: int, fps: float) -> NDArray[np.int64]:
+    """The slot of the 24-fps grid at which each of source frames first..last begins, last too."""
     if not fps > 0 or not math.isfinite(fps):
         raise RequestError(f"a reference video cannot have {fps} frames a second")
-    starts = np.floor(np.arange(count + 1) * (FRAMES_PER_SECOND / fps) + 0.5).astype(np.int64)
-    return np.repeat(np.arange(count), np.diff(starts))
+    times = np.arange(first, last + 1) * (FRAMES_PER_SECOND / fps)
+    return np.floor(times + 0.5).astype(np.int64)
 
 
 def fit_sound(samples: Tensor, target_frames: int) -> Tensor:

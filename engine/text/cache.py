@@ -25,7 +25,7 @@ from torch import Tensor
 
 from ..errors import RequestError
 from ..units import GIB, MIB
-from .encoder import TextConditioning
+from .encoder import Shown, TextConditioning
 
 VERSION = b"lowpeak-prompt-1"  # changes when the same input would give another encoding
 SUFFIX = ".prompt"
@@ -119,7 +119,9 @@ class IdentifiedEncoder(Protocol):
     def text_dim(self) -> int:
         """Width of a row."""
 
-    def encode(self, prompt: str, *, images: Sequence[Tensor] = ()) -> TextConditioning:
+    def encode(
+        self, prompt: str, *, images: Sequence[Tensor] = (), shown: Sequence[Shown] = ()
+    ) -> TextConditioning:
         """See TextEncoder.encode."""
 
     def close(self) -> None:
@@ -137,13 +139,15 @@ class CachedEncoder:
         """Width of a row."""
         return self.encoder.text_dim
 
-    def encode(self, prompt: str, *, images: Sequence[Tensor] = ()) -> TextConditioning:
+    def encode(
+        self, prompt: str, *, images: Sequence[Tensor] = (), shown: Sequence[Shown] = ()
+    ) -> TextConditioning:
         """See TextEncoder.encode."""
-        key = prompt_key(prompt, images, self.encoder.identity)
+        key = prompt_key(prompt, images, self.encoder.identity, shown)
         found = self.cache.get(key)
         if found is not None and found.embeds.shape[1] == self.text_dim:
             return found
-        made = self.encoder.encode(prompt, images=images)
+        made = self.encoder.encode(prompt, images=images, shown=shown)
         self.cache.put(key, made)
         return made
 
@@ -152,15 +156,25 @@ class CachedEncoder:
         self.encoder.close()
 
 
-def prompt_key(prompt: str, images: Sequence[Tensor], identity: str) -> str:
+def prompt_key(
+    prompt: str, images: Sequence[Tensor], identity: str, shown: Sequence[Shown] = ()
+) -> str:
     """Hash over prompt, pictures in order with their sizes, and identity, each with its length."""
     digest = hashlib.sha256(VERSION)
     parts = [identity.encode(), prompt.encode("utf-8", "surrogatepass")]
     for image in images:
-        flat = image.detach().cpu().contiguous()
-        parts.append(repr((tuple(flat.shape), str(flat.dtype))).encode())
-        parts.append(flat.view(-1).view(torch.uint8).numpy().tobytes())
+        parts += _parts_of(image)
+    for item in shown:
+        parts.append(repr((item.label, item.of_frames, item.frames is None)).encode())
+        parts += [] if item.frames is None else _parts_of(item.frames)
     for part in parts:
         digest.update(struct.pack("<Q", len(part)))
         digest.update(part)
     return digest.hexdigest()
+
+
+def _parts_of(image: Tensor) -> list[bytes]:
+    """Shape and bytes of pictures."""
+    flat = image.detach().cpu().contiguous()
+    shape = repr((tuple(flat.shape), str(flat.dtype))).encode()
+    return [shape, flat.view(-1).view(torch.uint8).numpy().tobytes()]

@@ -50,6 +50,26 @@ class TextConditioning:
         return self.embeds.shape[0]
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What an encoder reads before the prompt: a label, and what stands behind it, if anything.
+
+    frames: uint8 [t, H, W, 3]; one frame is a picture, two are a moment of a video. of_frames:
+    frames read of the whole video, which decides how large its moments may be.
+    """
+
+    label: str
+    frames: Tensor | None = None
+    of_frames: int = 1
+
+
+def pictures_shown(images: Sequence[Tensor]) -> tuple[Shown, ...]:
+    """Pictures, uint8 [H, W, 3] each, under their labels, counted from 1."""
+    return tuple(
+        Shown(f"<Picture {number}>: ", image[None]) for number, image in enumerate(images, start=1)
+    )
+
+
 @runtime_checkable
 class TextEncoder(Protocol):
     """Prompt and pictures in, conditioning out. Deterministic; knows no request and no plan."""
@@ -58,10 +78,13 @@ class TextEncoder(Protocol):
     def text_dim(self) -> int:
         """Width of a row."""
 
-    def encode(self, prompt: str, *, images: Sequence[Tensor] = ()) -> TextConditioning:
+    def encode(
+        self, prompt: str, *, images: Sequence[Tensor] = (), shown: Sequence[Shown] = ()
+    ) -> TextConditioning:
         """Encode `prompt` verbatim, after one labelled vision block for each picture.
 
-        images: [height, width, 3] uint8 each, in the order of their labels ("Picture 1: ", ...).
+        images: [height, width, 3] uint8 each, in the order of their labels ("<Picture 1>: ", ...).
+        shown: what comes behind them, with labels of its own (references).
         Raises RequestError when the prompt is longer than MAX_TEXT_ROWS rows.
         """
 

@@ -19,7 +19,7 @@ from ..blocks.memory import device_for
 from ..errors import CheckpointError, RequestError
 from ..planner.types import Placement
 from ..streamed import choose_places
-from .encoder import TextConditioning
+from .encoder import Shown, TextConditioning, pictures_shown
 from .files import QwenFile, open_qwen_file
 from .qwen_config import LAYERS_USED
 from .qwen_language import Linear, attention_half, feed_forward_half, rotary_tables
@@ -27,7 +27,7 @@ from .qwen_source import SpanSource
 from .qwen_tokenizer import find_tokenizer
 from .qwen_weights import Form, apply_linear
 from .tokens import PromptTokens
-from .vision import Part, PictureRows, cut_patches, see
+from .vision import Part, PictureRows, cut_patches, fitted, see
 
 STAGING_BUFFERS = 2
 
@@ -79,23 +79,17 @@ class QwenTextEncoder:
         """Rows that a prompt without pictures becomes. Raises RequestError beyond the limit."""
         return len(self._open_tokens().rows(prompt).ids)
 
-    def encode(self, prompt: str, *, images: Sequence[Tensor] = ()) -> TextConditioning:
+    def encode(
+        self, prompt: str, *, images: Sequence[Tensor] = (), shown: Sequence[Shown] = ()
+    ) -> TextConditioning:
         """See TextEncoder.encode."""
         tokens = self._open_tokens()
-        config = self.file.config
-        if images and config.vision is None:
-            raise RequestError(
-                f"{self.file.path.name} has no vision tower, so it cannot take pictures",
-                field="first_frame",
-            )
-        counts = []
-        for image in images:
-            assert config.vision is not None
-            patches = cut_patches(image, config.vision)
-            counts.append(patches.rows * patches.columns // config.vision.cell)
-        rows = tokens.rows(prompt, counts)
+        before = [*pictures_shown(images), *shown]
+        counts = [self._rows_of(item) for item in before]
+        labels = [item.label for item in before]
+        rows = tokens.rows(prompt, shown=list(zip(labels, counts, strict=True)))
         with torch.inference_mode():
-            pictures = [self._see(image) for image in images]
+            pictures = [self._see(item) for item in before if item.frames is not None]
             places = rows.positions([(picture.height, picture.width) for picture in pictures])
             x = self.file.embed(rows.ids).to(self.device, self.dtype)
             for (first, count), picture in zip(rows.pictures, pictures, strict=True):
@@ -156,10 +150,24 @@ class QwenTextEncoder:
                 self.close()
         return x
 
-    def _see(self, image: Tensor) -> PictureRows:
+    def _rows_of(self, item: Shown) -> int:
+        """Rows of the vision block behind a label. Raises RequestError without a vision tower."""
         vision = self.file.config.vision
-        assert vision is not None
-        return see(image, self._vision_part, vision, device=self.device, dtype=self.dtype)
+        if item.frames is None:
+            return 0
+        if vision is None:
+            raise RequestError(
+                f"{self.file.path.name} has no vision tower, so it cannot take pictures",
+                field="first_frame",
+            )
+        _, (height, width) = fitted(item.frames, vision, item.of_frames)
+        return (height // vision.patch) * (width // vision.patch) // vision.cell
+
+    def _see(self, item: Shown) -> PictureRows:
+        vision = self.file.config.vision
+        assert vision is not None and item.frames is not None
+        patches = cut_patches(item.frames, vision, of_frames=item.of_frames)
+        return see(patches, self._vision_part, vision, device=self.device, dtype=self.dtype)
 
     def _vision_part(self, prefix: str) -> Part:
         prefix = f"visual.{prefix}"

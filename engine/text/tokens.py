@@ -3,7 +3,9 @@
     "<Picture 1>: " vision_start image_pad*n vision_end ["<Picture 2>: " ...] prompt
 
 Each text segment is tokenised by itself. A whole vision block, its two borders included, carries
-the vision tag (facts: model sheet f). An empty prompt without pictures is one pad token.
+the vision tag (facts: model sheet f). A moment of a video is a block like a picture's, behind its
+time; what the vision tower saw replaces its rows, so their token does not matter. An empty prompt
+without pictures is one pad token.
 """
 
 from __future__ import annotations
@@ -73,16 +75,27 @@ class PromptTokens:
         """Read what `find_tokenizer` gave. Raises CheckpointError when it is missing or damaged."""
         return cls(load_tokenizer(file), vocab=vocab, file=file)
 
-    def rows(self, prompt: str, pictures: Sequence[int] = ()) -> TokenRows:
-        """pictures: rows that each picture needs. Raises RequestError beyond MAX_TEXT_ROWS."""
+    def rows(
+        self,
+        prompt: str,
+        pictures: Sequence[int] = (),
+        *,
+        shown: Sequence[tuple[str, int]] = (),
+    ) -> TokenRows:
+        """pictures: rows that each picture needs. shown: (label, rows of the vision block behind
+        it, 0 for none), after the pictures. Raises RequestError beyond MAX_TEXT_ROWS."""
         ids: list[int] = []
         tags: list[int] = []
         places: list[tuple[int, int]] = []
-        for number, count in enumerate(pictures, start=1):
-            label = self._segment(f"<Picture {number}>: ")
-            places.append((len(ids) + len(label) + 1, count))
-            ids += [*label, self._start, *[self._cell] * count, self._end]
-            tags += [TAG_TEXT] * len(label) + [TAG_VISION] * (count + 2)
+        named = [(f"<Picture {number}>: ", count) for number, count in enumerate(pictures, start=1)]
+        for text, count in [*named, *shown]:
+            label = self._segment(text)
+            ids += label
+            tags += [TAG_TEXT] * len(label)
+            if count:
+                places.append((len(ids) + 1, count))
+                ids += [self._start, *[self._cell] * count, self._end]
+                tags += [TAG_VISION] * (count + 2)
         words = self._segment(prompt)
         if not ids and not words:
             words = [self._pad]

@@ -27,7 +27,9 @@ from .encoder import (
     MAX_TEXT_ROWS,
     TAG_TEXT,
     TAG_VISION,
+    Shown,
     TextConditioning,
+    pictures_shown,
     read_config,
 )
 
@@ -70,15 +72,22 @@ class ToyTextEncoder:
         """Width of a row."""
         return self._table.shape[1]
 
-    def encode(self, prompt: str, *, images: Sequence[Tensor] = ()) -> TextConditioning:
+    def encode(
+        self, prompt: str, *, images: Sequence[Tensor] = (), shown: Sequence[Shown] = ()
+    ) -> TextConditioning:
         """See TextEncoder.encode. An empty prompt without pictures is one pad row."""
         rows: list[Tensor] = []
         tags: list[int] = []
-        for number, image in enumerate(images, start=1):
-            label = [self._vector(piece) for piece in pieces(f"Picture {number}: ")]
-            vision = [self._vector(VISION_START), *self._picture(image), self._vector(VISION_END)]
-            rows += label + vision
-            tags += [TAG_TEXT] * len(label) + [TAG_VISION] * len(vision)
+        for item in [*pictures_shown(images), *shown]:
+            label = [self._vector(piece) for piece in pieces(item.label)]
+            rows += label
+            tags += [TAG_TEXT] * len(label)
+            if item.frames is None:
+                continue
+            found = self._picture(item.frames)
+            vision = [self._vector(VISION_START), *found, self._vector(VISION_END)]
+            rows += vision
+            tags += [TAG_VISION] * len(vision)
         words = pieces(prompt)
         if not rows and not words:
             words = [PAD]
@@ -100,14 +109,15 @@ class ToyTextEncoder:
         second = int.from_bytes(digest[4:], "little") % TABLE_ROWS
         return (self._table[first] + self._table[second]) * math.sqrt(0.5)
 
-    def _picture(self, image: Tensor) -> list[Tensor]:
-        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != torch.uint8:
+    def _picture(self, frames: Tensor) -> list[Tensor]:
+        """Rows of a picture, or of the mean of a moment's frames: uint8 [t, H, W, 3]."""
+        if frames.ndim != 4 or frames.shape[3] != 3 or frames.dtype != torch.uint8:
             raise RequestError(
-                f"a picture must be [height, width, 3] uint8, not {tuple(image.shape)} "
-                f"{image.dtype}",
+                f"a picture must be [height, width, 3] uint8, not {tuple(frames.shape[1:])} "
+                f"{frames.dtype}",
                 field="first_frame",
             )
-        pixels = image.permute(2, 0, 1)[None].float() / 127.5 - 1
+        pixels = frames.permute(0, 3, 1, 2).float().mean(0, keepdim=True) / 127.5 - 1
         grid = torch.nn.functional.adaptive_avg_pool2d(pixels, GRID)[0].flatten(1).T
         return list(grid @ self._colours)
 

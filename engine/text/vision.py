@@ -21,6 +21,8 @@ from .qwen_config import VisionConfig
 from .qwen_language import Linear, rotate
 
 MIN_PIXELS, MAX_PIXELS = 3136, 12_845_056  # facts: FreeVideo sheet 9
+# Of all frames of a video together: Qwen3-VL's published video preprocessor.
+MIN_VIDEO_PIXELS, MAX_VIDEO_PIXELS = 4096, 25_165_824
 MAX_ASPECT = 200
 QUERY_ROWS = 2048
 
@@ -48,11 +50,19 @@ class PictureRows:
     width: int
 
 
-def fit_size(height_px: int, width_px: int, factor: int) -> tuple[int, int]:
+def fit_size(
+    height_px: int, width_px: int, factor: int, *, of_frames: int = 1, temporal: int = 2
+) -> tuple[int, int]:
     """The size a picture is resized to: multiples of `factor`, MIN_PIXELS..MAX_PIXELS, aspect kept.
 
-    Canvases are multiples of 32 within the range already, so a keyframe keeps its size.
+    Canvases are multiples of 32 within the range already, so a keyframe keeps its size. of_frames:
+    frames of a video, which share one budget; temporal: how many make a patch.
     """
+    least, most = MIN_PIXELS, MAX_PIXELS
+    frames = counted = of_frames
+    if of_frames > 1:
+        least, most = MIN_VIDEO_PIXELS, MAX_VIDEO_PIXELS
+        counted = round(of_frames / temporal) * temporal
     if max(height_px, width_px) > MAX_ASPECT * min(height_px, width_px):
         raise RequestError(
             f"a picture of {width_px}x{height_px} is too narrow: one side may be {MAX_ASPECT} "
@@ -60,34 +70,52 @@ def fit_size(height_px: int, width_px: int, factor: int) -> tuple[int, int]:
             field="first_frame",
         )
     height, width = (round(side / factor) * factor for side in (height_px, width_px))
-    if height * width > MAX_PIXELS:
-        shrink = (height_px * width_px / MAX_PIXELS) ** 0.5
+    if counted * height * width > most:
+        shrink = (frames * height_px * width_px / most) ** 0.5
         height, width = (
             max(factor, int(side / shrink / factor) * factor) for side in (height_px, width_px)
         )
-    elif height * width < MIN_PIXELS:
-        grow = (MIN_PIXELS / (height_px * width_px)) ** 0.5
+    elif counted * height * width < least:
+        grow = (least / (frames * height_px * width_px)) ** 0.5
         height, width = (-int(-side * grow // factor) * factor for side in (height_px, width_px))
     return height, width
 
 
-def cut_patches(image: Tensor, config: VisionConfig) -> Patches:
-    """image: [height, width, 3] uint8. Raises RequestError for anything else."""
-    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != torch.uint8 or not image.numel():
+def fitted(
+    image: Tensor, config: VisionConfig, of_frames: int = 1
+) -> tuple[Tensor, tuple[int, int]]:
+    """Frames [t, height, width, 3] and the size they will be cut at. Raises RequestError."""
+    frames = image[None] if image.ndim == 3 else image
+    if (
+        frames.ndim != 4
+        or frames.shape[3] != 3
+        or frames.dtype != torch.uint8
+        or not frames.numel()
+        or frames.shape[0] > config.frames
+    ):
         raise RequestError(
             f"a picture must be [height, width, 3] uint8, not {tuple(image.shape)} {image.dtype}",
             field="first_frame",
         )
-    height, width = fit_size(image.shape[0], image.shape[1], config.patch * config.merge)
-    pixels = image.permute(2, 0, 1)[None]
-    if (height, width) != tuple(image.shape[:2]):
+    sides = int(frames.shape[1]), int(frames.shape[2])
+    factor = config.patch * config.merge
+    return frames, fit_size(*sides, factor, of_frames=of_frames, temporal=config.frames)
+
+
+def cut_patches(image: Tensor, config: VisionConfig, *, of_frames: int = 1) -> Patches:
+    """image: [height, width, 3] uint8, or [t, height, width, 3] with at most `config.frames`, the
+    last of which fills up. of_frames: see `fit_size`. Raises RequestError for anything else."""
+    frames, (height, width) = fitted(image, config, of_frames)
+    pixels = frames.permute(0, 3, 1, 2)
+    if (height, width) != tuple(frames.shape[1:3]):
         pixels = functional.interpolate(pixels, (height, width), mode="bicubic", antialias=True)
-    pixels = (pixels[0].float() / 255 - 0.5) / 0.5
+    pixels = (pixels.float() / 255 - 0.5) / 0.5
+    missing = config.frames - pixels.shape[0]
+    pixels = torch.cat([pixels, pixels[-1:].expand(missing, -1, -1, -1)])
     rows, columns, merge = height // config.patch, width // config.patch, config.merge
     cells = pixels.reshape(
-        3, rows // merge, merge, config.patch, columns // merge, merge, config.patch
-    ).permute(1, 4, 2, 5, 0, 3, 6)
-    cells = cells.unsqueeze(5).expand(*(-1,) * 5, config.frames, -1, -1)
+        config.frames, 3, rows // merge, merge, config.patch, columns // merge, merge, config.patch
+    ).permute(2, 5, 3, 6, 1, 0, 4, 7)
     return Patches(cells.reshape(rows * columns, -1), rows, columns)
 
 
@@ -170,19 +198,18 @@ def merge_cells(x: Tensor, part: Part, config: VisionConfig, *, norm_first: bool
 
 
 def see(
-    image: Tensor,
+    patches: Patches,
     part: Callable[[str], Part],
     config: VisionConfig,
     *,
     device: torch.device,
     dtype: torch.dtype,
 ) -> PictureRows:
-    """Rows of one picture, [height, width, 3] uint8.
+    """Rows of one picture, or of one moment of a video, whose frames see no other moment.
 
     part: what lies behind a prefix: "" for the root, "blocks.3.", "merger.",
     "deepstack_merger_list.0.".
     """
-    patches = cut_patches(image, config)
     grid = patch_grid(patches, config.merge).to(device)
     _, root = part("")
     kernel = root["patch_embed.proj.weight"].flatten(1).to(dtype)

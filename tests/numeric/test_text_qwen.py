@@ -13,10 +13,10 @@ from torch import Tensor
 from lowpeak.engine.planner.types import Placement
 from lowpeak.engine.text import qwen as module
 from lowpeak.engine.text import qwen_language, vision
-from lowpeak.engine.text.encoder import TextEncoder
+from lowpeak.engine.text.encoder import Shown, TextEncoder
 from lowpeak.engine.text.qwen import QwenTextEncoder, open_qwen_encoder
 from lowpeak.engine.text.tokens import PromptTokens
-from lowpeak.engine.text.vision import cut_patches
+from lowpeak.engine.text.vision import cut_patches, fit_size
 
 TAKEN = LAYERS - 2  # hidden_states[TAKEN]: neither the last layer, nor one that a tap is added to
 PROMPT = "a red fox runs; 日本語 🦊"
@@ -99,6 +99,61 @@ def test_parity_with_transformers(
     error = relative(found.embeds, expected)
     print(f"PARITY | text encoder, {case} | transformers hidden_states[L] | {error:.1e}")
     assert error <= TOLERANCE
+
+
+def test_parity_with_transformers_for_a_video_in_moments(
+    encoder: QwenTextEncoder, oracle: torch.nn.Module, folder: Path
+) -> None:
+    """Labels, a picture, then two moments of three frames; the last frame fills the second."""
+    assert CONFIG.vision is not None
+    still = picture(32, 48, 1)
+    clip = torch.stack([picture(40, 24, seed) for seed in (5, 6, 7)])
+    labels = ("<Audio 1>: ", "<Picture 1>: ", "<Video 1>: ", "<0.2 seconds>", "<1.0 seconds>")
+    shown = [
+        Shown(labels[0]), Shown(labels[1], still[None]), Shown(labels[2]),
+        Shown(labels[3], clip[:2], 3), Shown(labels[4], clip[2:], 3),
+    ]  # fmt: skip
+    found = encoder.encode(PROMPT, shown=shown)
+
+    cut = cut_patches(still, CONFIG.vision)
+    moments = [cut_patches(part, CONFIG.vision, of_frames=3) for part in (clip[:2], clip[2:])]
+    counts = [0, cut.rows * cut.columns // 4, 0, *(m.rows * m.columns // 4 for m in moments)]
+    tokens = PromptTokens.open(folder / "tokenizer.json", vocab=CONFIG.text.vocab)
+    rows = tokens.rows(PROMPT, shown=list(zip(labels, counts, strict=True)))
+    ids, kinds = list(rows.ids), [0] * len(rows.ids)
+    video = settings()["image_token_id"] + 2  # any token that the model's config calls the video's
+    for place, (first, count) in enumerate(rows.pictures):
+        kinds[first : first + count] = [1 if place == 0 else 2] * count
+        if place:
+            ids[first : first + count] = [video] * count
+    oracle.config.video_token_id = video
+    with torch.no_grad():
+        expected = oracle(
+            input_ids=torch.tensor([ids]),
+            attention_mask=torch.ones(1, len(ids), dtype=torch.int64),
+            use_cache=False,
+            output_hidden_states=True,
+            mm_token_type_ids=torch.tensor([kinds]),
+            pixel_values=cut.pixels,
+            image_grid_thw=torch.tensor([[1, cut.rows, cut.columns]]),
+            pixel_values_videos=torch.cat([m.pixels for m in moments]),
+            video_grid_thw=torch.tensor([[2, moments[0].rows, moments[0].columns]]),
+        ).hidden_states[TAKEN][0]
+    error = relative(found.embeds, expected)
+    print(f"PARITY | text encoder, picture and video | transformers hidden_states[L] | {error:.1e}")
+    assert error <= TOLERANCE
+    assert found.tags.eq(0).sum() == sum(counts) + 2 * 3  # each block with its two borders
+
+
+def test_a_video_shares_one_budget_of_pixels() -> None:
+    assert fit_size(768, 1344, 32, of_frames=8) == (768, 1344)
+    from transformers.models.qwen3_vl.video_processing_qwen3_vl import smart_resize
+
+    for frames, height, width in ((31, 768, 1344), (3, 768, 1344), (2, 32, 32), (30, 1120, 960)):
+        wanted = smart_resize(
+            frames, height, width, 2, 32, vision.MIN_VIDEO_PIXELS, vision.MAX_VIDEO_PIXELS
+        )
+        assert fit_size(height, width, 32, of_frames=frames) == wanted
 
 
 def test_parity_of_patches_with_transformers_image_processor() -> None:

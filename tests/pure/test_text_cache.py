@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lowpeak.engine.text import cache as module
 from lowpeak.engine.text.cache import CachedEncoder, PromptCache, prompt_key
-from lowpeak.engine.text.encoder import TextConditioning, TextEncoder
+from lowpeak.engine.text.encoder import Shown, TextConditioning, TextEncoder
 
 WIDTH = 16
 
@@ -24,9 +24,11 @@ class Counting:
     def __init__(self, identity: str = "weights 1") -> None:
         self.identity, self.text_dim, self.calls, self.closed = identity, WIDTH, 0, False
 
-    def encode(self, prompt: str, *, images: Sequence[Tensor] = ()) -> TextConditioning:
+    def encode(
+        self, prompt: str, *, images: Sequence[Tensor] = (), shown: Sequence[Shown] = ()
+    ) -> TextConditioning:
         self.calls += 1
-        return conditioning(len(prompt) + len(images))
+        return conditioning(len(prompt) + len(images) + len(shown))
 
     def close(self) -> None:
         self.closed = True
@@ -64,6 +66,9 @@ def test_everything_that_decides_the_encoding_is_in_the_key() -> None:
         prompt_key("\ud800", [], "a"),
         prompt_key("fox", [picture(1)], "a"),
         prompt_key("fox", [flat], "a"),
+        prompt_key("fox", [], "a", [Shown("<Audio 1>: ")]),
+        prompt_key("fox", [], "a", [Shown("<Picture 1>: ", picture(1)[None])]),
+        prompt_key("fox", [], "a", [Shown("<Picture 1>: ", picture(1)[None], 2)]),
         prompt_key("fox", [picture(1), picture(2)], "a"),
         prompt_key("fox", [picture(2), picture(1)], "a"),
     ]
