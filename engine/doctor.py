@@ -81,12 +81,12 @@ def _kernels() -> dict[str, Any]:
     """Per weight format: what would run here and why the others would not."""
     import torch
 
-    from ..kernels.registry import choose_ops
+    from .kernels_here import choose_kernels
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     found = {}
     for kind in FORMATS:
-        choice = choose_ops(device, head_dim=HEAD_DIM, kind=kind)
+        choice = choose_kernels(device, head_dim=HEAD_DIM, kind=kind)
         found[kind] = {"chosen": choice.name, "refused": dict(choice.against)}
     return found
 

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..kernels.registry import choose_ops
 from .checkpoint.index import Checkpoint, open_checkpoint
 from .denoiser import Denoisers
 from .errors import CheckpointError
 from .facts import facts_of, text_sizes
+from .kernels_here import choose_kernels
 from .learning import home
 from .lora.adapted import with_loras
 from .lora.loading import load_loras
@@ -87,12 +87,20 @@ class ModelSet:
 
     def kernels(self) -> dict[str, Any]:
         """Which implementation of the transformer's operations runs here, and why not another."""
-        found = choose_ops(
+        found = choose_kernels(
             self.device,
             head_dim=self.checkpoint.config.head_dim,
             kind=self.checkpoint.weight_format,
         )
-        return {"transformer": {"implementation": found.name, "against": dict(found.against)}}
+        return {
+            "transformer": {
+                "implementation": found.name,
+                "chosen": dict(found.chosen),
+                "because": dict(found.because),
+                "against": dict(found.against),
+                "changes_arithmetic": list(found.changes),
+            }
+        }
 
     @contextmanager
     def text_encoder(self, placement: Placement | None = None) -> Iterator[TextEncoder]:

@@ -12,7 +12,6 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..kernels.registry import choose_ops
 from .blocks import BlockSource, BlockStore, BlockStream, FileSource, TensorSource
 from .blocks.layout import Piece
 from .blocks.memory import device_for
@@ -21,6 +20,7 @@ from .checkpoint.header import TensorFile
 from .checkpoint.index import Checkpoint
 from .denoiser import row_times
 from .errors import CheckpointError
+from .kernels_here import KernelOptions, choose_kernels, default_dtype
 from .lora.adapted import is_online
 from .lora.online import attach_branches, online_choice
 from .model.adaln import StepTables
@@ -95,11 +95,13 @@ class StreamedDenoiser:
         is_cancelled: Callable[[], bool] = lambda: False,
         open_stream: bool = True,
         capture: bool = True,
+        kernels: KernelOptions | None = None,
     ) -> None:
         """times: the distinct times of every step of the pass. open_stream: start reading blocks
         now; a benchmark puts a stream over a shared store instead. capture: replay a block's
-        kernels as graphs on a CUDA device. Raises CheckpointError when the
-        checkpoint has neither tables nor projections for them."""
+        kernels as graphs on a CUDA device. kernels: None takes the options of the process. Raises
+        CheckpointError when the checkpoint has neither tables nor projections for the times,
+        KernelUnavailable when nothing can run an operation."""
         config = checkpoint.config
         total = placement.resident_blocks + placement.pinned_blocks + placement.disk_blocks
         if total != config.layers:
@@ -117,8 +119,14 @@ class StreamedDenoiser:
             )
         self.checkpoint, self.config, self.placement = checkpoint, config, placement
         self.device, self.is_cancelled = device, is_cancelled
-        self.dtype = dtype or (torch.bfloat16 if device.type == "cuda" else torch.float32)
-        self.choice = choose_ops(device, head_dim=config.head_dim, kind=checkpoint.weight_format)
+        self.dtype = dtype or default_dtype(device)
+        self.choice = choose_kernels(
+            device,
+            head_dim=config.head_dim,
+            kind=checkpoint.weight_format,
+            dtype=self.dtype,
+            options=kernels,
+        )
         if is_online(checkpoint):
             self.choice = online_choice(self.choice)
         self.capture = capture

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 Capability = tuple[int, int]
 Version = tuple[int, ...]
@@ -75,6 +76,8 @@ def machine_from_json(data: Mapping[str, Any]) -> Machine:
 
 def read_machine(device: torch.device) -> Machine:
     """The machine of a device, without a CUDA context for a CPU device."""
+    import torch
+
     cuda = device.type == "cuda"
     kind = device.type
     if cuda and torch.version.hip:
@@ -118,6 +121,8 @@ def driver_version() -> str:
 @cache
 def triton_runs(device: torch.device) -> bool:
     """Triton kernels can be launched on this device."""
+    import torch
+
     if device.type != "cuda" or torch.version.hip or not _importable("triton"):
         return False
     return torch.cuda.get_device_capability(device) >= TRITON_MIN_CAPABILITY

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...kernels.registry import Choice
+from ...kernels.compose import Choice
 from ...kernels.weights import Activation, Weight
 from .adapted import unpack_branches
 from .apply import Branch, add_online_

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...kernels.registry import Choice
+from ...kernels.compose import Choice
 from ...kernels.weights import Weight
 from ..blocks import BlockStream
 from ..blocks.memory import HostBuffer

@@ -235,8 +235,10 @@ def test_the_engine_uses_the_reference_operations_on_a_cpu(folders):
     times, _ = times_of()
     denoiser = StreamedDenoiser(checkpoint, times, placement(checkpoint.config), CPU)
     try:
-        assert denoiser.choice.ops is reference
-        assert "CUDA" in denoiser.choice.against["triton"]
+        assert denoiser.choice.chosen["branch"] == "reference"
+        for name in ("norm_modulate", "delta_solve", "attention"):
+            assert getattr(denoiser.choice.ops, name) is getattr(reference, name)
+        assert "cuda" in denoiser.choice.against["triton (branch)"]
     finally:
         denoiser.close()
 

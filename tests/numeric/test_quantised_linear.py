@@ -74,7 +74,7 @@ def test_int8_codes_reach_minus_128():
     x = torch.zeros(500, 64, dtype=torch.bfloat16, device=DEVICE)
     x[:, 0] = -torch.linspace(1, 2, 500, device=DEVICE)
     got, right = (q.quantise_activation(x, "int8-convrot", 1).codes for q in (fast, plain))
-    assert torch.equal(got, right) and set(right[:, 0].tolist()) == {-127, -128}
+    assert torch.equal(got, right) and -128 in right
 
 
 def test_a_group_that_does_not_divide_the_width_is_refused():
