@@ -156,6 +156,7 @@ def generate(
     last_frame: Annotated[Path | None, typer.Option(help="A picture.")] = None,
     reference: Annotated[list[Path] | None, typer.Option(help="Repeatable.")] = None,
     lora: Annotated[list[str] | None, typer.Option(help="FILE[:STRENGTH]; repeatable.")] = None,
+    lora_mode: Annotated[str, typer.Option(help="auto, merged or online.")] = "auto",
     vram_gib: VramGib = None,
     ram_gib: RamGib = None,
     device: Device = "auto",
@@ -184,6 +185,7 @@ def generate(
             read_request(resume, prompt=text, refine_steps=refine_steps),
             first_frame=first_frame and str(first_frame),
             last_frame=last_frame and str(last_frame),
+            references=tuple(map(str, reference or ())),
         )
     else:
         request, notices = build_request(
@@ -196,7 +198,7 @@ def generate(
     options = RunOptions(
         checkpoint=find_checkpoint(checkpoint), out=resumed_out(out, resume), vram_gib=vram_gib,
         ram_gib=ram_gib, device=device, stop_after=stop_after, resume=resume,
-        keep_prompt=keep_prompt, prompt_given=text is not None,
+        keep_prompt=keep_prompt, prompt_given=text is not None, lora_mode=lora_mode,
     )  # fmt: skip
     with console_host(quiet=as_json) as host:
         report = launch(request, options, host, tuple(notices), workers=workers)

@@ -50,6 +50,7 @@ from .vae.tiles import split_axis
 
 STRIDE_PX = 16
 PROMPTS_FOLDER = "prompts"  # of what outlives a run
+MERGED_FOLDER = "merged"
 KEYFRAME_SEED = 42  # facts: model sheet g
 
 
@@ -124,15 +125,28 @@ class ModelSet:
 
     @contextmanager
     def denoiser(
-        self, times: Times, placements: Mapping[str, Placement], loras: LoraSet | None = None
+        self,
+        times: Times,
+        placements: Mapping[str, Placement],
+        loras: LoraSet | None = None,
+        lora_mode: str = "merged",
     ) -> Iterator[Denoisers]:
         """The transformer for passes at `times` (distinct times of every evaluation).
 
-        placements: {phase: where its bytes wait}. loras: merged while blocks are read.
+        placements: {phase: where its bytes wait}. lora_mode: merged, where blocks that are read in
+        every pass are kept merged on the disk, or online.
         """
         checkpoint = self.checkpoint
         if loras:
-            checkpoint = with_loras(checkpoint, loras, mode="merged", device=self.device)
+            checkpoint = with_loras(
+                checkpoint,
+                loras,
+                mode="online" if lora_mode == "online" else "merged",
+                device=self.device,
+                dtype=torch.bfloat16 if self.device.type == "cuda" else torch.float32,
+                reread=reread_blocks(placements, checkpoint.config.layers),
+                keep_in=home() / MERGED_FOLDER,
+            )
         find_tables(checkpoint, times)
         found = StreamedDenoisers(checkpoint, times, placements, self.device)
         try:
@@ -235,6 +249,15 @@ class ModelSet:
             return None
 
 
+def reread_blocks(placements: Mapping[str, Placement], blocks: int) -> frozenset[int]:
+    """Blocks that some sampling phase reads from the disk at every step."""
+    found: set[int] = set()
+    for placement in placements.values():
+        if placement.resident_blocks + placement.pinned_blocks + placement.disk_blocks == blocks:
+            found |= set(range(blocks)) - set().union(*choose_places(placement, blocks))
+    return frozenset(found)
+
+
 def count_tiles(height_px: int, width_px: int) -> int:
     """Decoder tiles of one clip."""
     return split_axis(height_px).tiles * split_axis(width_px).tiles
@@ -252,4 +275,7 @@ def lora_shapes(folder: Path) -> ModelShapes:
 
 def lora_shapes_of(checkpoint: Checkpoint) -> ModelShapes:
     """Names and sizes of an opened checkpoint's parameters."""
-    return ModelShapes.from_config(checkpoint.config, adaln_projections=checkpoint.has_projections)
+    width = checkpoint.config.time_dim if checkpoint.pruned else None
+    return ModelShapes.from_config(
+        checkpoint.config, adaln_projections=checkpoint.has_projections, pruned_width=width
+    )

@@ -8,15 +8,17 @@ when there is something to go on from, and no half-written file in any case.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from .condition_encoder import ConditionEncoder, with_reference_transformer
 from .decoding import decode
 from .errors import Cancelled, LowpeakError, RequestError
 from .events import Host
@@ -24,10 +26,14 @@ from .files import RunFiles, SampledLatents, save_latents, write_json
 from .forecast import forecast_for_run, phase_forecasts, placements_of
 from .learning import learn, learned_margins
 from .lora.loraset import LoraSet
+from .lora.planned import plan_with_loras
 from .meter import resident_bytes
 from .models import ModelSet, open_models
 from .pictures import load_pictures
+from .planner.adapters import MODES, planned_mode
 from .planner.calibration import choose_calibration
+from .planner.types import ModelFacts
+from .references import ReferenceMedia, load_references
 from .report import RunReport
 from .request import Request
 from .resume import Saved, load_saved, save_conditioning, settings_of
@@ -46,7 +52,7 @@ class RunOptions:
 
     out: the video. resume: report or video of an earlier run to go on from. device: auto, cpu or
     cuda. stop_after: encode, first or sample. prompt_given: False when a resumed request came
-    without its prompt. metadata: goes into the video file.
+    without its prompt. metadata: goes into the video file. lora_mode: auto, merged or online.
     """
 
     checkpoint: Path
@@ -59,12 +65,17 @@ class RunOptions:
     keep_prompt: bool = False
     prompt_given: bool = True
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    lora_mode: str = "auto"
 
     def __post_init__(self) -> None:
         if self.stop_after is not None and self.stop_after not in STOPS:
             raise RequestError(
                 f"--stop-after {self.stop_after!r} is none of {', '.join(STOPS)}",
                 field="stop_after",
+            )
+        if self.lora_mode not in MODES:
+            raise RequestError(
+                f"--lora-mode {self.lora_mode!r} is none of {', '.join(MODES)}", field="lora_mode"
             )
         if self.out.suffix.lower() != ".mp4":
             raise RequestError(f"{self.out} does not end in .mp4", field="out")
@@ -80,17 +91,30 @@ def run_request(
     files = RunFiles(options.out)
     make_folder(files.video.parent)
     saved = load_saved(request, options.resume, prompt_given=options.prompt_given)
+    said: list[str] = []
+    media = load_media(request, saved, said.append)
     models = open_models(options.checkpoint, choose_device(options.device))
+    if media.references or (saved.conditioning and saved.conditioning.references):
+        models = with_reference_transformer(models)
+        request = replace(request, reference_rows=reference_rows(media, saved))
     loras = models.bind_loras(request.loras)
     machine = cap_snapshot(read_snapshot(), vram_gib=options.vram_gib, ram_gib=options.ram_gib)
     on_card = models.device.type == "cuda"
-    plan = forecast_for_run(
-        request,
-        machine,
-        models.facts(),
-        models.device.type,
-        process_bytes=resident_bytes(),
-        margins=learned_margins(machine, choose_calibration(machine)) if on_card else None,
+    calibration = choose_calibration(machine)
+    margins = learned_margins(machine, calibration) if on_card else None
+
+    def plan_for(facts: ModelFacts) -> dict[str, Any]:
+        return forecast_for_run(
+            request,
+            machine,
+            facts,
+            models.device.type,
+            process_bytes=resident_bytes(),
+            margins=margins,
+        )
+
+    plan = plan_with_loras(
+        loras, options.lora_mode, request, models.facts(), calibration, plan_for, timed=on_card
     )
     report = begin_report(request, options, plan, models, notices)
     report.started_unix = started_unix
@@ -105,10 +129,12 @@ def run_request(
         Session(models.device, host, report, phase_forecasts(plan)) as session,
     ):
         session.limit_device(options.vram_gib)
-        for notice in models.notices():
+        for notice in (*models.notices(), *said):
             session.notice(notice)
         if saved.latents is None:
-            condition_and_sample(session, request, options, models, files, saved, plan, loras)
+            condition_and_sample(
+                session, request, options, models, files, saved, plan, loras, media
+            )
         if options.stop_after is None:
             assert saved.latents is not None
             report.latents_sha256 = saved.latents.sha256
@@ -126,13 +152,23 @@ def condition_and_sample(
     saved: Saved,
     plan: Mapping[str, Any],
     loras: LoraSet,
+    media: Media,
 ) -> None:
     """From the prompt to latents on disk, starting at what `saved` holds; stops where asked."""
     if saved.conditioning is None:
-        pictures = load_pictures(request, session.notice)
-        with models.text_encoder(session.placement("encode")) as encoder:
+        sees = ConditionEncoder(models.folder, models.device, session.host.is_cancelled)
+        with (
+            closing(sees),
+            models.text_encoder(session.placement("encode")) as encoder,
+        ):
             saved.conditioning = encode_prompt(
-                session, request, encoder, pictures, models.encode_picture
+                session,
+                request,
+                encoder,
+                media.pictures,
+                sees.picture,
+                references=media.references,
+                encode_reference=sees.reference,
             )
     conditioning, kept = saved.conditioning, session.report.files
 
@@ -158,7 +194,9 @@ def condition_and_sample(
     ]
     with ExitStack() as resources:
         with session.span("transformer's headers"):
-            denoiser = resources.enter_context(models.denoiser(times, placements_of(plan), loras))
+            denoiser = resources.enter_context(
+                models.denoiser(times, placements_of(plan), loras, planned_mode(plan))
+            )
         saved.latents = sample(
             session,
             request,
@@ -180,6 +218,31 @@ def condition_and_sample(
     kept["latents"] = files.latents.name
     if kept.pop("conditioning", None):
         files.conditioning.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Media:
+    """Files of a request, read and fitted."""
+
+    pictures: Sequence[Tensor] = ()
+    references: Sequence[ReferenceMedia] = ()
+
+
+def load_media(request: Request, saved: Saved, notice: Callable[[str], None]) -> Media:
+    """Keyframes or references, unless what they became was kept. Raises RequestError."""
+    if saved.conditioning is not None or saved.latents is not None:
+        return Media()
+    references = load_references(
+        request.references, request.geometry.frames, notice, keyframes=request.keyframes
+    )
+    return Media(load_pictures(request, notice), references)
+
+
+def reference_rows(media: Media, saved: Saved) -> int:
+    """Rows that references take in the packed sequence."""
+    if saved.conditioning is None:
+        return sum(item.rows for item in media.references)
+    return sum(item.rows for item in saved.conditioning.references)
 
 
 def make_folder(folder: Path) -> None:

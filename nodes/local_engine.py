@@ -172,6 +172,7 @@ class LocalEngine:
     ) -> Sampled:  # fmt: skip
         from ..engine.files import SampledLatents
         from ..engine.forecast import placements_of
+        from ..engine.planner.adapters import planned_mode
         from ..engine.sampling.quality import plan_request
         from ..engine.stages import sample
 
@@ -189,9 +190,10 @@ class LocalEngine:
 
         partial = any(item.allow_partial for item in model.loras)
         loras = models.bind_loras(request.loras, allow_partial=partial)
-        with self._session(model, models, request, host, must_fit=True) as session:
+        with self._session(model, models, request, host, must_fit=True, loras=loras) as session:
             session.report.lora = [item.as_json() for item in loras.reports]
-            with models.denoiser(times, placements_of(session.plan), loras) as denoiser:
+            placed, mode = placements_of(session.plan), planned_mode(session.plan)
+            with models.denoiser(times, placed, loras, mode) as denoiser:
                 made = sample(
                     session,
                     request,
@@ -208,11 +210,14 @@ class LocalEngine:
 
     @contextmanager
     def _session(
-        self, model: ModelHandle, models: Any, request: Request, host: Any, *, must_fit: bool
-    ) -> Iterator[Any]:
+        self, model: ModelHandle, models: Any, request: Request, host: Any, *, must_fit: bool,
+        loras: Any = (),
+    ) -> Iterator[Any]:  # fmt: skip
         """An open Session with its plan. A stage that is not the whole request may start anyway."""
         from ..engine.forecast import forecast_for_run, phase_forecasts
+        from ..engine.lora.planned import plan_with_loras
         from ..engine.meter import resident_bytes
+        from ..engine.planner.calibration import choose_calibration
         from ..engine.report import RunReport
         from ..engine.session import Session
         from ..engine.versions import read_versions
@@ -220,15 +225,23 @@ class LocalEngine:
         machine, plan = self._capped(model), {}
         host.release_memory(machine.vram_total_bytes)
         machine = self._capped(model)
-        try:
-            plan = forecast_for_run(
+        on_card = models.device.type == "cuda"
+
+        def plan_for(facts: ModelFacts) -> dict[str, Any]:
+            return forecast_for_run(
                 request,
                 machine,
-                models.facts(),
+                facts,
                 models.device.type,
                 process_bytes=resident_bytes(),
-                margins=_margins(machine) if models.device.type == "cuda" else None,
+                margins=_margins(machine) if on_card else None,
             )
+
+        try:
+            plan = plan_with_loras(
+                loras, "auto", request, models.facts(), choose_calibration(machine), plan_for,
+                timed=on_card,
+            )  # fmt: skip
         except DoesNotFit:
             if must_fit:
                 raise

@@ -21,7 +21,7 @@ from .header import TensorFile, read_header
 from .names import split_block_name
 from .sources import Source, read_json
 
-TILE_ROWS = 2048
+TILE_ROWS = 256  # a tile of float32 stays in the caches
 MERGE_ORDER = ("default", "turbo")
 SPEC_FILES = ("adapter_config.json", "adapter_spec.json")  # one content under two names
 _KEY = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_([AB])(?:\.[^.]+)?\.weight")

@@ -48,7 +48,7 @@ from .sources import read_json
 from .tables import Times, block_table, time_features
 
 STATE_FILE = ".convert.json"
-TILE_ROWS = 2048
+TILE_ROWS = 256  # a tile of float32 stays in the caches
 DIGEST_STRIDE = 61
 Progress = Callable[[int, int, str], None]  # done, all, what
 

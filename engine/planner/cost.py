@@ -150,6 +150,7 @@ class SampleMemory:
                 rows.source("memory.interpreter"),
             ),
             term("AdaLN tables", self.steps * times * facts.adaln_row_bytes * facts.blocks, RAM),
+            term("LoRA factors, as read", facts.lora_host_bytes, RAM),
         ]
 
     def choice_ram(self, keys: str, residual: str) -> list[Term]:

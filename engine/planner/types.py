@@ -101,6 +101,7 @@ class ModelFacts:
     upscaler_layers: int = 12  # residual blocks before and after the resize, each
     lora_block_bytes: int = 0  # online factors that travel with a block
     lora_root_bytes: int = 0
+    lora_host_bytes: int = 0  # factors as read, held while the model runs
 
 
 @dataclass(frozen=True)

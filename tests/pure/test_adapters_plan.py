@@ -1,0 +1,116 @@
+"""LoRAs in a plan: which way they are applied, what they add, and what the plan says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from planner_tools import machine, reference_rows, single_pass
+
+from lowpeak.engine.errors import DoesNotFit, RequestError
+from lowpeak.engine.forecast import forecast_for_run
+from lowpeak.engine.lora import planned
+from lowpeak.engine.lora.loraset import LoraSet
+from lowpeak.engine.lora.planned import plan_with_loras
+from lowpeak.engine.planner.adapters import (
+    AdapterSizes,
+    choose_adapter_mode,
+    merge_seconds,
+    online_seconds,
+    planned_mode,
+    with_adapters,
+)
+from lowpeak.engine.planner.calibration import choose_calibration, published_facts
+
+# Rank 64 on attention and feed-forward at the published widths.
+SIZES = AdapterSizes(
+    slot_bytes=13_331_456,
+    host_bytes=665_190_400,
+    row_flops=2 * 64 * 104_000,
+    row_bytes=4 * 104_000,
+    merge_bytes=380_000_000,
+)
+ROWS = reference_rows()
+FACTS = published_facts(ROWS)
+SHORT, LONG = single_pass(256, 256, 22), single_pass(1344, 768, 345)
+
+
+def choose(wanted: str = "auto", sizes: AdapterSizes = SIZES, request=LONG, **more: Any):
+    return choose_adapter_mode(wanted, sizes, request, FACTS, ROWS, **more)
+
+
+def test_the_cheaper_way_is_taken_and_the_word_of_the_user_obeyed() -> None:
+    assert choose(request=LONG).mode == "merged" and choose(request=SHORT).mode == "online"
+    assert choose("online").mode == "online" and choose("merged", request=SHORT).mode == "merged"
+    reason = choose().reason
+    assert reason.startswith("LoRA merged: online about") and "merging" in reason
+    with pytest.raises(RequestError, match="none of auto, merged, online"):
+        choose("fused")
+
+
+def test_without_low_rank_or_without_times_weights_are_merged() -> None:
+    merged = choose("online", replace(SIZES, slot_bytes=0))
+    assert merged.mode == "merged" and "low rank" in merged.reason
+    assert choose(request=SHORT, timed=False).mode == "merged"
+
+
+def test_costs_are_shapes_over_rates() -> None:
+    twice = replace(LONG, base_steps=16)
+    once, two = (online_seconds(SIZES, item, FACTS, ROWS) for item in (LONG, twice))
+    assert two == pytest.approx(2 * once)
+    # By hand: 8 steps, 50 blocks; a row is 13.3 MFLOP at 640 TFLOP/s and 416 kB at 4.2 TB/s.
+    rows = once / 8 / 50 / (13.312e6 / 640e12 + 416e3 / 4.2e12)
+    assert 103_000 < rows < 106_000
+    seconds = merge_seconds(SIZES, FACTS, ROWS)
+    assert seconds == pytest.approx(
+        50 * (60 * 0.38e9 / 4.2e12 + 0.76e9 / 55e9 + 181.2 * 2e-4), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("mode", ["online", "merged"])
+def test_the_bytes_of_adapters_are_terms_of_the_plan(mode) -> None:
+    small = machine(24, 64)
+    plain = forecast_for_run(LONG, small, FACTS, "cuda")
+    found = forecast_for_run(LONG, small, with_adapters(FACTS, SIZES, mode), "cuda")
+    assert plain["phases"][1]["placement"] == found["phases"][1]["placement"]
+    slots = plain["phases"][1]["placement"]["transfer_slots"]
+    before, after = (
+        {t["name"]: t["value"] for t in d["phases"][1]["terms"]} for d in (plain, found)
+    )
+    changed = {name for name in after if after[name] != before.get(name)}
+    names = {"LoRA factors, as read"}
+    if mode == "online":
+        names |= {"transfer slots", "pinned blocks"}
+        assert after["transfer slots"] - before["transfer slots"] == slots * SIZES.slot_bytes
+        assert after["pinned blocks"] - before["pinned blocks"] == 50 * SIZES.slot_bytes
+    assert names <= changed and after["LoRA factors, as read"] == SIZES.host_bytes
+
+
+def test_a_request_that_fits_only_merged_is_merged_unless_told_otherwise(monkeypatch) -> None:
+    monkeypatch.setattr(planned, "sizes_of", lambda loras: replace(SIZES, slot_bytes=40 << 30))
+    held = LoraSet(differences=MappingProxyType({"x": ()}))
+    here = machine(8, 64)
+
+    def plan(wanted: str) -> dict[str, Any]:
+        return plan_with_loras(
+            held, wanted, SHORT, FACTS, choose_calibration(here),
+            lambda facts: forecast_for_run(SHORT, here, facts, "cuda"), timed=True,
+        )  # fmt: skip
+
+    document = plan("auto")
+    assert planned_mode(document) == "merged" == document["lora"]["mode"]
+    assert document["lora"]["block_bytes"] == 0
+    assert document["lora"]["host_bytes"] == SIZES.host_bytes
+    assert document["reasons"][-1] == document["lora"]["reason"]
+    with pytest.raises(DoesNotFit):
+        plan("online")
+
+
+def test_a_plan_without_adapters_is_untouched() -> None:
+    made = {"reasons": []}
+    assert (
+        plan_with_loras(LoraSet(), "auto", SHORT, FACTS, ROWS, lambda f: made, timed=True) is made
+    )
+    assert planned_mode(made) == "merged"
