@@ -32,6 +32,9 @@ class Words:
             write_toy_text_encoder(Path(folder), text_dim=MODEL.text_dim, seed=TEXT_SEED)
             self.encoder = ToyTextEncoder.open(Path(folder))
         self.device = device
+        # as the exported file holds them
+        self.encoder._table = self.encoder._table.bfloat16().float()
+        self.encoder._colours = self.encoder._colours.bfloat16().float()
         self.table = self.encoder._table.to(device)
         self.colours = self.encoder._colours.to(device)
         axes = (len(data.COLOURS), len(data.SHAPES), len(data.MOTIONS), len(data.BACKGROUNDS))
