@@ -27,7 +27,6 @@ from .cli_base import (
     Height,
     Json,
     LinkGbps,
-    NotBuilt,
     QualityName,
     RamGib,
     RefineSteps,
@@ -131,9 +130,34 @@ def predict(
 
 
 @command(app, "optimize")
-def optimize(as_json: Json = False) -> Answer:
-    """Measure this machine and keep the calibration of a validated run."""
-    raise NotBuilt("optimize is not built yet: `lowpeak bench step` measures one placement")
+def optimize(
+    width: Width = 1344,
+    height: Height = 768,
+    seconds: Seconds = None,
+    frames: Frames = None,
+    quality: QualityName = "light",
+    two_pass: TwoPass = None,
+    base_steps: BaseSteps = None,
+    refine_steps: RefineSteps = None,
+    checkpoint: Checkpoint = None,
+    vram_gib: VramGib = None,
+    ram_gib: RamGib = None,
+    most: Annotated[int, typer.Option(min=1, help="Placements to try for each pass.")] = 3,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> Answer:
+    """Measure link and disk, run the best placements whole, keep what they teach if bits agree."""
+    from .engine.optimize import optimize_here, optimize_text
+
+    request, _ = build_request(
+        width=width, height=height, seconds=seconds, frames=frames, quality=quality,
+        two_pass=two_pass, base_steps=base_steps, refine_steps=refine_steps,
+    )  # fmt: skip
+    document = optimize_here(
+        request, find_checkpoint(checkpoint), device, vram_gib=vram_gib, ram_gib=ram_gib, most=most,
+        progress=lambda line: print(line, file=sys.stderr, flush=True),
+    )  # fmt: skip
+    return Answer(document, optimize_text(document), 0 if document["stored"] else 1)
 
 
 # --- run -----------------------------------------------------------------------------------------
@@ -245,12 +269,14 @@ def toy_checkpoint(
 @command(app, "doctor")
 def doctor(
     probe: Annotated[bool, typer.Option("--probe", help="Measure link and disk.")] = False,
+    rates: Annotated[bool, typer.Option("--rates", help="Measure link and disk.")] = False,
+    checkpoint: Checkpoint = None,
     as_json: Json = False,
 ) -> Answer:
     """This machine, its kernels with the reason each is in or out, versions, ComfyUI."""
     from .engine.doctor import doctor_text, examine
 
-    document = examine(probe=probe)
+    document = examine(probe=probe, rates=rates, checkpoint=checkpoint)
     return Answer(document, doctor_text(document))
 
 

@@ -22,11 +22,18 @@ from .sampling.solver import ModelFunction
 class Denoiser(Protocol):
     """A transformer ready to sample."""
 
-    def bind(self, layout: PackedLayout, text: Tensor, condition_rows: Tensor) -> ModelFunction:
+    def bind(
+        self,
+        layout: PackedLayout,
+        text: Tensor,
+        condition_rows: Tensor,
+        condition_sounds: Tensor | None = None,
+    ) -> ModelFunction:
         """A model function of one pass.
 
         text: [N_t, text_dim] encoder rows; condition_rows: [K, 96] noised visual condition rows
-        in packed order, K may be 0. Rows given and returned are float32 on the CPU.
+        in packed order, K may be 0; condition_sounds: [J, 32] clean rows of reference sound, in
+        packed order. Rows given and returned are float32 on the CPU.
         """
 
     @property
@@ -76,19 +83,29 @@ class PlainDenoiser:
     def __init__(self, model: PlainModel, device: torch.device) -> None:
         self._model, self._device = model, device
 
-    def bind(self, layout: PackedLayout, text: Tensor, condition_rows: Tensor) -> ModelFunction:
+    def bind(
+        self,
+        layout: PackedLayout,
+        text: Tensor,
+        condition_rows: Tensor,
+        condition_sounds: Tensor | None = None,
+    ) -> ModelFunction:
         """See Denoiser.bind."""
         here = layout.to(self._device)
         text = text.to(self._device)
         conditions = condition_rows.to(self._device)
+        sounds = None if condition_sounds is None else condition_sounds.to(self._device)
+        held = 0 if sounds is None else len(sounds)
 
         def velocity(video: Tensor, audio: Tensor, times: StepTimes) -> tuple[Tensor, Tensor]:
             rows = torch.cat([conditions, video.to(self._device)])
+            heard = audio.to(self._device)
+            heard = heard if sounds is None else torch.cat([sounds, heard])
             with torch.inference_mode():
                 found_video, found_audio = self._model.forward(
-                    rows, audio.to(self._device), text, row_times(here, times), here
+                    rows, heard, text, row_times(here, times), here
                 )
-            return found_video[len(conditions) :].cpu(), found_audio.cpu()
+            return found_video[len(conditions) :].cpu(), found_audio[held:].cpu()
 
         return velocity
 

@@ -12,7 +12,6 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from .errors import RequestError
 from .geometry import Geometry
 from .media import read_image
 from .request import Request
@@ -21,12 +20,6 @@ from .sampling.conditions import fit_keyframes, keyframe_notices
 
 def load_pictures(request: Request, notice: Callable[[str], None]) -> list[Tensor]:
     """The request's keyframes as uint8 [H, W, 3], first before last. Raises RequestError."""
-    if request.references:
-        raise RequestError(
-            "references need the reference transformer, which this version does not run: use "
-            "--first-frame and --last-frame, or leave the references out",
-            field="references",
-        )
     files = {"first": request.first_frame, "last": request.last_frame}
     pictures = {
         name: Image.fromarray(read_image(file).numpy())

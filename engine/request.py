@@ -43,6 +43,7 @@ class Request:
     references: tuple[str, ...] = ()
     loras: tuple[LoraChoice, ...] = ()
     text_rows: int | None = None  # known after encoding; the planner assumes a usual prompt before
+    reference_rows: int | None = None  # packed rows of the references, once their files are read
 
     def __post_init__(self) -> None:
         if self.quality not in QUALITIES:

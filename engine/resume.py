@@ -20,6 +20,7 @@ from .errors import RequestError
 from .files import RunFiles, SampledLatents, load_latents, load_tensors, save_tensors
 from .geometry import Geometry
 from .request import Request
+from .sampling.condition_latents import EncodedReference
 from .stages import KEYFRAME_NAMES, Conditioning, Keyframe
 from .text.encoder import TextConditioning
 
@@ -92,6 +93,11 @@ def load_saved(request: Request, named: Path | None, *, prompt_given: bool = Tru
                 raise RequestError(
                     f"the {name} frame was not kept: give --{name}-frame again", field="resume"
                 )
+        if asked.get("references") and len(request.references) != asked["references"]:
+            raise RequestError(
+                f"the {asked['references']} references were not kept: give each --reference again",
+                field="resume",
+            )
     kept = {"latents": saved.latents, "first_pass": saved.first_pass,
             "conditioning": saved.conditioning}  # fmt: skip
     names = report.get("files", {})
@@ -100,10 +106,15 @@ def load_saved(request: Request, named: Path | None, *, prompt_given: bool = Tru
 
 
 def save_conditioning(target: Path, conditioning: Conditioning, run_id: str) -> None:
-    """Keep an encoded prompt and its keyframes."""
+    """Keep an encoded prompt with its keyframes or references."""
     tensors = {"embeds": conditioning.text.embeds, "tags": conditioning.text.tags}
     tensors |= {f"keyframe.{item.name}": item.latents for item in conditioning.keyframes}
-    save_tensors(target, tensors, {"run": run_id})
+    for index, item in enumerate(conditioning.references):
+        for part, value in (("latents", item.latents), ("sound", item.sound_rows)):
+            if value is not None:
+                tensors[f"reference.{index}.{part}"] = value
+    kinds = [item.kind for item in conditioning.references]
+    save_tensors(target, tensors, {"run": run_id, "references": kinds})
 
 
 def load_conditioning(file: Path, run_id: str) -> Conditioning | None:
@@ -120,8 +131,16 @@ def load_conditioning(file: Path, run_id: str) -> Conditioning | None:
         for name in KEYFRAME_NAMES
         if f"keyframe.{name}" in tensors
     )
+    references = tuple(
+        EncodedReference(
+            str(kind),
+            tensors.get(f"reference.{index}.latents"),
+            tensors.get(f"reference.{index}.sound"),
+        )
+        for index, kind in enumerate(about.get("references", ()))
+    )
     text = TextConditioning(tensors["embeds"].float(), tensors["tags"].to(torch.int64))
-    return Conditioning(text, keyframes)
+    return Conditioning(text, keyframes, references)
 
 
 def _latents(file: Path, run_id: str, settings: Mapping[str, Any]) -> SampledLatents | None:

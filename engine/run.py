@@ -8,15 +8,17 @@ when there is something to go on from, and no half-written file in any case.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from .condition_encoder import ConditionEncoder, with_reference_transformer
 from .decoding import decode
 from .errors import Cancelled, LowpeakError, RequestError
 from .events import Host
@@ -31,6 +33,7 @@ from .pictures import load_pictures
 from .planner.adapters import MODES, planned_mode
 from .planner.calibration import choose_calibration
 from .planner.types import ModelFacts
+from .references import ReferenceMedia, load_references
 from .report import RunReport
 from .request import Request
 from .resume import Saved, load_saved, save_conditioning, settings_of
@@ -89,6 +92,12 @@ def run_request(
     make_folder(files.video.parent)
     saved = load_saved(request, options.resume, prompt_given=options.prompt_given)
     models = open_models(options.checkpoint, choose_device(options.device))
+    if refers(request, saved):
+        models = with_reference_transformer(models)
+    said: list[str] = []
+    media = load_media(request, saved, said.append)
+    if refers(request, saved):
+        request = replace(request, reference_rows=reference_rows(media, saved))
     loras = models.bind_loras(request.loras)
     machine = cap_snapshot(read_snapshot(), vram_gib=options.vram_gib, ram_gib=options.ram_gib)
     on_card = models.device.type == "cuda"
@@ -121,10 +130,12 @@ def run_request(
         Session(models.device, host, report, phase_forecasts(plan)) as session,
     ):
         session.limit_device(options.vram_gib)
-        for notice in models.notices():
+        for notice in (*models.notices(), *said):
             session.notice(notice)
         if saved.latents is None:
-            condition_and_sample(session, request, options, models, files, saved, plan, loras)
+            condition_and_sample(
+                session, request, options, models, files, saved, plan, loras, media
+            )
         if options.stop_after is None:
             assert saved.latents is not None
             report.latents_sha256 = saved.latents.sha256
@@ -142,13 +153,23 @@ def condition_and_sample(
     saved: Saved,
     plan: Mapping[str, Any],
     loras: LoraSet,
+    media: Media,
 ) -> None:
     """From the prompt to latents on disk, starting at what `saved` holds; stops where asked."""
     if saved.conditioning is None:
-        pictures = load_pictures(request, session.notice)
-        with models.text_encoder(session.placement("encode")) as encoder:
+        sees = ConditionEncoder(models.folder, models.device, session.host.is_cancelled)
+        with (
+            closing(sees),
+            models.text_encoder(session.placement("encode")) as encoder,
+        ):
             saved.conditioning = encode_prompt(
-                session, request, encoder, pictures, models.encode_picture
+                session,
+                request,
+                encoder,
+                media.pictures,
+                sees.picture,
+                references=media.references,
+                encode_reference=sees.reference,
             )
     conditioning, kept = saved.conditioning, session.report.files
 
@@ -198,6 +219,40 @@ def condition_and_sample(
     kept["latents"] = files.latents.name
     if kept.pop("conditioning", None):
         files.conditioning.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Media:
+    """Files of a request, read and fitted."""
+
+    pictures: Sequence[Tensor] = ()
+    references: Sequence[ReferenceMedia] = ()
+
+
+def refers(request: Request, saved: Saved) -> bool:
+    """Whether the sampling that is left has references."""
+    if saved.latents is not None:
+        return False
+    if saved.conditioning is not None:
+        return bool(saved.conditioning.references)
+    return bool(request.references)
+
+
+def load_media(request: Request, saved: Saved, notice: Callable[[str], None]) -> Media:
+    """Keyframes or references, unless what they became was kept. Raises RequestError."""
+    if saved.conditioning is not None or saved.latents is not None:
+        return Media()
+    references = load_references(
+        request.references, request.geometry.frames, notice, keyframes=request.keyframes
+    )
+    return Media(load_pictures(request, notice), references)
+
+
+def reference_rows(media: Media, saved: Saved) -> int:
+    """Rows that references take in the packed sequence."""
+    if saved.conditioning is None:
+        return sum(item.rows for item in media.references)
+    return sum(item.rows for item in saved.conditioning.references)
 
 
 def make_folder(folder: Path) -> None:

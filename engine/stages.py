@@ -18,8 +18,10 @@ from .errors import RequestError
 from .files import SampledLatents
 from .geometry import Geometry
 from .model.layout import PackedLayout, build_layout, unpatchify
+from .references import ReferenceMedia, references_shown
 from .report import PhaseMeasurement
 from .request import Request
+from .sampling.condition_latents import ConditionSet, EncodedReference
 from .sampling.noise import draw_pass_noise, rows_to_audio
 from .sampling.quality import PassPlan, SamplingPlan, plan_request
 from .sampling.schedules import ConditionTimes
@@ -52,15 +54,28 @@ class Keyframe:
 
 @dataclass(frozen=True)
 class Conditioning:
-    """All that a pass is conditioned on. Keyframes in packed order: first, then last."""
+    """All that a pass is conditioned on. Keyframes in packed order, first before last; or
+    references in the request's order."""
 
     text: TextConditioning
     keyframes: tuple[Keyframe, ...] = ()
+    references: tuple[EncodedReference, ...] = ()
+
+    @property
+    def conditions(self) -> ConditionSet:
+        """Condition rows in packed order. Raises RequestError for keyframes and references."""
+        if self.references and not self.keyframes:
+            return ConditionSet.of_references(self.references)
+        return ConditionSet(
+            tuple(item.name for item in self.keyframes),
+            tuple(item.block for item in self.references),
+            tuple(item.latents for item in self.keyframes),
+        )
 
     @property
     def times(self) -> ConditionTimes:
         """Which condition rows there are, as far as times go."""
-        return ConditionTimes(visual=bool(self.keyframes))
+        return self.conditions.times
 
 
 def encode_prompt(
@@ -69,25 +84,39 @@ def encode_prompt(
     encoder: TextEncoder,
     pictures: Sequence[Tensor] = (),
     encode_picture: Callable[[Tensor], Tensor] | None = None,
+    *,
+    references: Sequence[ReferenceMedia] = (),
+    encode_reference: Callable[[ReferenceMedia], EncodedReference] | None = None,
 ) -> Conditioning:
-    """Phase `encode`: the prompt and its keyframes.
+    """Phase `encode`: the prompt with its keyframes or references.
 
     pictures: uint8 [H, W, 3] on the target's canvas, one for each keyframe of the request, first
     before last. encode_picture: gives a picture's normalised latents [1, 24, 1, H/16, W/16].
+    references: fitted media in the request's order. encode_reference: gives their latents.
     """
     names = [name for name in KEYFRAME_NAMES if getattr(request, f"{name}_frame") is not None]
     if len(names) != len(pictures):
         raise RequestError(f"{len(names)} keyframes but {len(pictures)} pictures", field="prompt")
     with session.phase("encode") as measured:
         with session.span("text encoder"):
-            text = encoder.encode(request.prompt, images=pictures)
+            shown = references_shown(references)
+            text = encoder.encode(request.prompt, images=pictures, shown=shown)
+        if pictures or references:
+            encoder.close()  # its layers leave the device before an autoencoder's encoder comes
         keyframes = []
         for name, picture in zip(names, pictures, strict=True):
             assert encode_picture is not None
-            keyframes.append(Keyframe(name, encode_picture(picture).float().cpu()))
+            with session.span(f"{name} frame"):
+                keyframes.append(Keyframe(name, encode_picture(picture).float().cpu()))
+            session.check_cancelled("encode")
+        encoded = []
+        for item in references:
+            assert encode_reference is not None
+            with session.span(f"reference, {item.kind}"):
+                encoded.append(encode_reference(item))
             session.check_cancelled("encode")
         measured.steps = 1
-    return Conditioning(text, tuple(keyframes))
+    return Conditioning(text, tuple(keyframes), tuple(encoded))
 
 
 def sample(
@@ -164,11 +193,10 @@ def sample_pass(
 ) -> SampledLatents:
     """One pass: from noise, or with `lifted` from a finished first pass on this canvas."""
     geometry = item.geometry
-    conditions = [keyframe.latents for keyframe in conditioning.keyframes]
+    held = conditioning.conditions
+    conditions = held.latents
     with session.phase(item.phase) as measured:
-        noise = draw_pass_noise(
-            seed + item.seed_offset, geometry, [latents.shape for latents in conditions]
-        )
+        noise = draw_pass_noise(seed + item.seed_offset, geometry, held.shapes)
         if lifted is None:
             start = start_first_pass(noise, conditions)
         else:
@@ -191,7 +219,8 @@ def build_pass_layout(geometry: Geometry, conditioning: Conditioning) -> PackedL
         latent_width=geometry.latent_width,
         audio_latents=geometry.audio_latents,
         text_tags=conditioning.text.tags,
-        keyframes=[keyframe.name for keyframe in conditioning.keyframes],
+        keyframes=conditioning.conditions.keyframes,
+        references=conditioning.conditions.references,
     )
 
 
@@ -205,7 +234,9 @@ def _walk(
 ) -> tuple[Tensor, Tensor]:
     layout = build_pass_layout(item.geometry, conditioning)
     with session.span("bind sequence"):
-        model = denoiser.bind(layout, conditioning.text.embeds, start.condition_rows)
+        sounds = conditioning.conditions.packed_audio()
+        heard = () if sounds is None else (sounds,)
+        model = denoiser.bind(layout, conditioning.text.embeds, start.condition_rows, *heard)
     session.progress(0, item.evaluations)
     measured.steps_started_unix = time.time()
     show = getattr(session.host, "preview", None)  # hosts without a screen have none
@@ -261,4 +292,5 @@ def _for_first_pass(conditioning: Conditioning, plan: SamplingPlan) -> Condition
             Keyframe(item.name, shrink_keyframe(item.latents, canvas))
             for item in conditioning.keyframes
         ),
+        conditioning.references,
     )

@@ -22,7 +22,29 @@ from .schedules import ConditionTimes
 from .two_pass import shrink_keyframe
 
 POSTERIOR_SEED = 42
+PATCH_LATENTS = 4  # a row stands for 2 x 2 latents
 LOG_VARIANCE_RANGE = (-30.0, 20.0)
+
+
+@dataclass(frozen=True)
+class EncodedReference:
+    """One reference as latents. latents: [1, 24, F, H, W] normalised, of a picture or video;
+    sound_rows: [2A, 32] of a sound, or of a video that has sound. Both float32."""
+
+    kind: str
+    latents: Tensor | None = None
+    sound_rows: Tensor | None = None
+
+    @property
+    def block(self) -> Reference:
+        """The layout's view. Raises RequestError when sizes do not fit the kind."""
+        return reference_block(self.kind, self.latents, self.sound_rows)
+
+    @property
+    def rows(self) -> int:
+        """Rows in the packed sequence."""
+        visual = 0 if self.latents is None else self.latents[0, 0].numel() // PATCH_LATENTS
+        return visual + (0 if self.sound_rows is None else len(self.sound_rows))
 
 
 @dataclass(frozen=True)
@@ -50,6 +72,15 @@ class ConditionSet:
                 f"{len(self.latents)} and {len(self.audio_rows)}",
                 field="references",
             )
+
+    @classmethod
+    def of_references(cls, references: Sequence[EncodedReference]) -> ConditionSet:
+        """The conditions of a request with references, in its order."""
+        return cls(
+            references=tuple(item.block for item in references),
+            latents=tuple(item.latents for item in references if item.latents is not None),
+            audio_rows=tuple(i.sound_rows for i in references if i.sound_rows is not None),
+        )
 
     @property
     def times(self) -> ConditionTimes:

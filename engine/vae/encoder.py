@@ -18,7 +18,7 @@ from ..errors import Cancelled, RequestError
 from .config import VideoVaeConfig
 from .space import normalise, pixels_to_model
 from .stitch import stitch_tiles
-from .tiles import TILE_OVERLAP_PX, TILE_PX, split_axis
+from .tiles import TILE_OVERLAP_PX, TILE_PX, Axis, split_axis
 
 Tensors = Mapping[str, Tensor]
 
@@ -57,16 +57,76 @@ def encode_video(
     """
     if pixels.ndim != 5 or pixels.shape[:2] != (1, config.pixel_channels) or not pixels.shape[2]:
         raise RequestError(f"pixels have shape {tuple(pixels.shape)}, need [1, 3, frames, H, W]")
-    step, rule = config.stride_px, config.clip_rule
     sides = pixels.shape[3:]
-    sizes = _pair(tile_px) if tiled else tuple(sides)
-    overlaps = _pair(overlap_px) if tiled else (0, 0)
-    tall, wide = (split_axis(*i, step) for i in zip(sides, sizes, overlaps, strict=True))
-    frames = pixels.shape[2]
+    grid = split_sides(
+        (sides[0], sides[1]),
+        config,
+        _pair(tile_px) if tiled else (sides[0], sides[1]),
+        _pair(overlap_px) if tiled else (0, 0),
+    )
+
+    def clip_of(start: int, stop: int) -> Tensor:
+        return pixels[:, :, start:stop].to(tensors["conv_in.weight"].device)
+
+    return _encode(clip_of, pixels.shape[2], grid, tensors, config, is_cancelled)
+
+
+def encode_frames(
+    frames: Tensor,
+    tensors: Tensors,
+    config: VideoVaeConfig,
+    *,
+    generator: torch.Generator | None = None,
+    is_cancelled: Callable[[], bool] | None = None,
+) -> Tensor:
+    """Normalised latents of a picture or a video: uint8 [n, H, W, 3] to float32 [1, 24, F, h, w].
+
+    Frames become floating numbers a clip at a time. With a generator the posterior is sampled and
+    rounded to float16 before it is normalised, as visual conditions are (facts g); without, its
+    mean is taken.
+    """
+    if frames.ndim != 4 or frames.shape[3] != 3 or frames.dtype != torch.uint8 or not len(frames):
+        raise RequestError(f"frames are {frames.dtype} {tuple(frames.shape)}, need [n, H, W, 3]")
+    device = tensors["conv_in.weight"].device
+    sides = int(frames.shape[1]), int(frames.shape[2])
+    grid = split_sides(sides, config, _pair(TILE_PX), _pair(TILE_OVERLAP_PX))
+
+    def clip_of(start: int, stop: int) -> Tensor:
+        return pixels_to_model(frames[start:stop].to(device))
+
+    posterior = _encode(clip_of, len(frames), grid, tensors, config, is_cancelled)
+    raw = posterior.mean if generator is None else posterior.sample(generator).half().float()
+    return normalise(raw, config)
+
+
+def split_sides(
+    sides: tuple[int, int],
+    config: VideoVaeConfig,
+    tile_px: tuple[int, int],
+    overlap_px: tuple[int, int],
+) -> tuple[Axis, Axis]:
+    """Tiles along height and width."""
+    tall, wide = (
+        split_axis(*item, config.stride_px) for item in zip(sides, tile_px, overlap_px, strict=True)
+    )
+    return tall, wide
+
+
+def _encode(
+    clip_of: Callable[[int, int], Tensor],
+    frames: int,
+    grid: tuple[Axis, Axis],
+    tensors: Tensors,
+    config: VideoVaeConfig,
+    is_cancelled: Callable[[], bool] | None,
+) -> Posterior:
+    """clip_of: frames start..stop in the model's colours, on the device, fewer at the end."""
+    step, rule = config.stride_px, config.clip_rule
+    tall, wide = grid
     clip = 1 if frames == 1 else rule.clip_frames
     moments = []
     for start in range(0, frames, clip):
-        part = pixels[:, :, start : start + clip].to(tensors["conv_in.weight"].device)
+        part = clip_of(start, start + clip)
         short = clip - part.shape[2]
         if short:
             part = torch.cat([part, part[:, :, -1:].expand(-1, -1, short, -1, -1)], dim=2)
@@ -77,8 +137,9 @@ def encode_video(
                     raise Cancelled("encode")
                 tile = part[..., top : top + tall.size, left : left + wide.size].float()
                 tiles.append(encode_tile(tile, tensors, config))
-        grid = torch.cat(tiles)
-        moments.append(stitch_tiles(grid, tall.scaled_down(step), wide.scaled_down(step)))
+        moments.append(
+            stitch_tiles(torch.cat(tiles), tall.scaled_down(step), wide.scaled_down(step))
+        )
     whole = torch.cat(moments, dim=1).unsqueeze(0)
     if frames > 1 and rule.latents_dropped:
         whole = whole[:, :, : -rule.latents_dropped]
@@ -103,10 +164,9 @@ def encode_keyframe(
         raise RequestError(
             f"a keyframe is {picture.dtype} {tuple(picture.shape)}, need uint8 [H, W, 3]"
         )
-    pixels = pixels_to_model(picture[None])
-    posterior = encode_video(pixels, tensors, config, is_cancelled=is_cancelled)
-    raw = posterior.mean if generator is None else posterior.sample(generator).half().float()
-    return normalise(raw, config)
+    return encode_frames(
+        picture[None], tensors, config, generator=generator, is_cancelled=is_cancelled
+    )
 
 
 def encode_tile(x: Tensor, tensors: Tensors, config: VideoVaeConfig) -> Tensor:

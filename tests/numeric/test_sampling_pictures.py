@@ -42,10 +42,8 @@ def test_a_picture_of_the_canvas_size_passes_untouched_and_silently(tmp_path: Pa
     assert np.array_equal(found.numpy(), np.asarray(Image.open(file))) and not said
 
 
-def test_a_corrupt_picture_and_references_are_refused(tmp_path: Path) -> None:
+def test_a_corrupt_picture_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.png").write_bytes(b"not a picture")
     geometry = Geometry(256, 256, 22)
     with pytest.raises(RequestError, match=r"bad\.png"):
         load_pictures(Request(geometry, first_frame=str(tmp_path / "bad.png")), print)
-    with pytest.raises(RequestError, match="reference transformer"):
-        load_pictures(Request(geometry, references=("x.png",)), print)
