@@ -1,7 +1,7 @@
 """`lowpeak doctor`: what this machine is, what runs on it and why, and what is missing.
 
 Everything is looked at, nothing is changed. Software is asked in this process, the card through a
-short-lived child, so that no CUDA context is made unless `probe` asks for measurements.
+short-lived child, so that no CUDA context is made unless measurements are asked for.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .snapshot import read_snapshot
-from .units import GIB, MIB, format_gib
+from .units import format_gib
 from .versions import read_versions
 
 OPTIONAL = {
@@ -25,16 +24,25 @@ OPTIONAL = {
     "sageattention": "another attention kernel",
     "av": "video files",
 }
-PROBE_BYTES = 256 * MIB
 FORMATS = ("fp8-rowwise", "fp8-tensor", "int8-convrot", "plain")
 HEAD_DIM = 128
 
 
-def examine(*, probe: bool = False, folder: Path | None = None) -> dict[str, Any]:
-    """The document of `doctor --json`. probe: also measure link and disk, which takes seconds.
+def examine(
+    *,
+    probe: bool = False,
+    rates: bool = False,
+    folder: Path | None = None,
+    checkpoint: Path | None = None,
+) -> dict[str, Any]:
+    """The document of `doctor --json`.
 
-    folder: where the disk is measured; the system's temporary folder by default.
+    probe, rates: also measure link and disk, which takes seconds, and keep the figures for later
+    plans. The disk is that of `checkpoint`, over its block files, else of `folder`, else of the
+    system's temporary folder.
     """
+    from .rates import known_rates
+
     snapshot = read_snapshot()
     return {
         "machine": snapshot.as_json(),
@@ -42,7 +50,8 @@ def examine(*, probe: bool = False, folder: Path | None = None) -> dict[str, Any
         "optional": {name: _optional(name, what) for name, what in OPTIONAL.items()},
         "kernels": _kernels(),
         "comfyui": _comfyui(),
-        "rates": _measure(folder or Path(tempfile.gettempdir())) if probe else None,
+        "rates": measured_rates(checkpoint, folder) if probe or rates else None,
+        "known_rates": known_rates(),
     }
 
 
@@ -70,6 +79,10 @@ def doctor_text(document: Mapping[str, Any]) -> str:
     for name, rate in (document["rates"] or {}).items():
         text = "not measured" if rate is None else f"{rate / 1e9:.2f} GB/s"
         lines.append(f"rate     {name}: {text}")
+    for kind, entries in document["known_rates"].items():
+        for key, entry in entries.items():
+            rate = f"{entry['bytes_per_second'] / 1e9:.2f} GB/s"
+            lines.append(f"known    {kind} {key}: {rate}, measured {entry['date']}")
     return "\n".join(lines)
 
 
@@ -104,64 +117,29 @@ def _comfyui() -> dict[str, Any]:
     return {"path": str(folder), "version": version}
 
 
-def _measure(folder: Path) -> dict[str, float | None]:
-    """Bytes a second, None where it cannot be measured."""
+def measured_rates(
+    checkpoint: Path | None = None, folder: Path | None = None
+) -> dict[str, float | None]:
+    """Bytes a second of link and disk, measured now and kept; None where there is none."""
+    import torch
+
+    from .rates import block_files, measure_rates
+
+    here = torch.cuda.is_available()
+    device = torch.device("cuda" if here else "cpu")
+    name = torch.cuda.get_device_name(device) if here else ""
+    files = block_files(checkpoint) if checkpoint is not None else []
+    found = measure_rates(device, name, folder or Path(tempfile.gettempdir()), files)
     return {
-        "disk_read": _disk_rate(folder),
-        "host_copy": _timed(_host_copy),
-        "link_to_device": link_rate(),
+        kind: next((entry["bytes_per_second"] for entry in found[kind].values()), None)
+        for kind in ("link", "disk")
     }
 
 
 def link_rate() -> float | None:
     """Bytes a second from page-locked host memory to the device, None without one."""
-    return _timed(_link_copy)
-
-
-def _disk_rate(folder: Path) -> float | None:
-    """Reads of a fresh file, bypassing the page cache where the system lets us."""
-    with tempfile.NamedTemporaryFile(dir=folder) as file:
-        chunk = os.urandom(MIB)
-        for _ in range(PROBE_BYTES // MIB):
-            file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
-        if not hasattr(os, "posix_fadvise"):
-            return None
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        began = time.perf_counter()
-        with open(file.name, "rb", buffering=0) as again:
-            while again.read(8 * MIB):
-                pass
-        return PROBE_BYTES / (time.perf_counter() - began)
-
-
-def _timed(copy: Callable[[], float | None]) -> float | None:
-    seconds = copy()
-    return None if seconds is None else PROBE_BYTES / seconds
-
-
-def _host_copy() -> float | None:
     import torch
 
-    source = torch.ones(PROBE_BYTES, dtype=torch.uint8)
-    target = torch.empty_like(source)
-    target.copy_(source)
-    began = time.perf_counter()
-    target.copy_(source)
-    return time.perf_counter() - began
+    from .rates import measure_link
 
-
-def _link_copy() -> float | None:
-    import torch
-
-    if not torch.cuda.is_available() or torch.cuda.mem_get_info()[0] < GIB:
-        return None
-    source = torch.ones(PROBE_BYTES, dtype=torch.uint8, pin_memory=True)
-    target = torch.empty(PROBE_BYTES, dtype=torch.uint8, device="cuda")
-    target.copy_(source)
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    target.copy_(source, non_blocking=True)
-    torch.cuda.synchronize()
-    return time.perf_counter() - began
+    return measure_link(torch.device("cuda" if torch.cuda.is_available() else "cpu"))

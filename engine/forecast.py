@@ -52,7 +52,7 @@ def forecast(
     what_if: also say what more VRAM and RAM would change. learned: this is the machine at hand, so
     its own history corrects margins and gives the time, as `history`.
     """
-    calibration = choose_calibration(snapshot)
+    calibration = _rows_of(snapshot, learned=learned)
     if facts == ModelFacts():  # no checkpoint: the published format that suits the machine
         facts = published_facts(calibration)
 
@@ -110,13 +110,22 @@ def forecast_for_run(
             vram_free_bytes=half_bytes,
             ram_available_bytes=half_bytes,
         )
-    calibration = choose_calibration(snapshot)
+    calibration = _rows_of(snapshot, learned=device != "cpu")
     plan = plan_request(request, snapshot, facts, calibration, margins=margins)
     learned = margins and {axis: (size, "this machine's history") for axis, size in margins.items()}
     document = plan_document(
         request, snapshot, plan, margins=margins_document(snapshot, calibration, learned or None)
     )
     return _folded_onto_host(document, calibration, process_bytes) if device == "cpu" else document
+
+
+def _rows_of(snapshot: HardwareSnapshot, *, learned: bool) -> Calibration:
+    """The shipped rows, or with this machine's own in front."""
+    if not learned:
+        return choose_calibration(snapshot)
+    from .learning import machine_calibration
+
+    return machine_calibration(snapshot)
 
 
 def phase_forecasts(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -24,11 +24,11 @@ def prepare(arguments: Mapping[str, Any], context: WorkerContext) -> bool:
 
 def rates(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, float | None]:
     """Bytes a second of the link and of the disk that the checkpoint lies on."""
-    from .rates import block_read_rate, measure_link
+    from .rates import block_files, block_read_rate, measure_link
     from .run import choose_device
 
     device = choose_device(arguments["device"])
-    files = sorted(Path(arguments["checkpoint"]).rglob("*.safetensors"))
+    files = block_files(Path(arguments["checkpoint"]))
     return {"link": measure_link(device), "disk": block_read_rate(files, RATE_BLOCKS)}
 
 

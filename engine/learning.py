@@ -1,23 +1,42 @@
-"""What this machine's own runs teach: margins and times for the next plan.
+"""What this machine's own runs teach: margins, times and constants for the next plan.
 
 Between runs and planner/history.py: where the file is, what is recorded (runs on a card; a CPU has
-no time forecast to learn from), and what a plan asks. LOWPEAK_HOME moves the folder.
+no time forecast to learn from), and what a plan asks. What `optimize` measured lies beside it in
+calibration.toml and replaces the shipped rows on this machine. LOWPEAK_HOME moves the folder.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .planner.calibration import Calibration
-from .planner.history import History, attempt_of, machine_key, shape_key
-from .planner.types import HardwareSnapshot
+from .planner.calibration import (
+    SCHEMA,
+    Calibration,
+    Row,
+    choose_calibration,
+    read_rows,
+    with_snapshot_rates,
+)
+from .planner.compare import replace_tables
+from .planner.history import (
+    Attempt,
+    History,
+    PhaseRecord,
+    attempt_of,
+    machine_key,
+    shape_key,
+)
+from .planner.types import HardwareSnapshot, Placement
 from .request import Request
 
 FILE = "history.sqlite3"
+CALIBRATION = "calibration.toml"
 
 
 def home() -> Path:
@@ -53,4 +72,110 @@ def learn(
         software=str(report.get("versions", {}).get("lowpeak", "")),
     )
     history.record(attempt)
+    return history.notices
+
+
+def machine_name(snapshot: HardwareSnapshot) -> str:
+    """The card, or what is known of the machine."""
+    return snapshot.card or snapshot.device_name or snapshot.system
+
+
+def machine_calibration(snapshot: HardwareSnapshot) -> Calibration:
+    """The rows for a machine, with those that `optimize` measured on it in front, and with the
+    rates of link and disk that are known here.
+
+    A file that cannot be read, or of another machine, is passed over with a note.
+    """
+    from .rates import with_known_rates
+
+    chosen = with_snapshot_rates(choose_calibration(snapshot), with_known_rates(snapshot))
+    path = home() / CALIBRATION
+    if not path.is_file():
+        return chosen
+    try:
+        meta, own = read_rows(path)
+    except (OSError, ValueError) as damaged:
+        note = f"{path.name} is passed over: {damaged}"
+        return replace(chosen, notes=(*chosen.notes, note))
+    if meta.get("machine") != machine_key(snapshot):
+        return chosen
+    note = f"{len(own)} rows measured on this machine by optimize, {meta.get('date', 'undated')}"
+    merged = replace(
+        chosen,
+        rows={**chosen.rows, **own},
+        extrapolated=False,
+        notes=(*chosen.notes, note),
+    )
+    return with_snapshot_rates(merged, with_known_rates(snapshot))
+
+
+def keep_calibration(
+    snapshot: HardwareSnapshot, rows: Sequence[Row], weight_format: str, date: str
+) -> Path:
+    """Write rows as this machine's own, atomically. Rows that are not replaced stay."""
+    path = home() / CALIBRATION
+    kept: dict[str, Row] = {}
+    if path.is_file():
+        try:
+            meta, kept = read_rows(path)
+            if meta.get("machine") != machine_key(snapshot):
+                kept = {}
+        except (OSError, ValueError):
+            kept = {}
+    kept |= {row.name: row for row in rows}
+    head = (
+        "# Measured on this machine by `lowpeak optimize`; remove the file to forget it.\n"
+        f"[meta]\nschema = {SCHEMA}\nname = {json.dumps(machine_name(snapshot))}\n"
+        f"machine = {json.dumps(machine_key(snapshot))}\ndate = {json.dumps(date)}\n"
+        f"weight_format = {json.dumps(weight_format)}\n"
+    )
+    text = replace_tables(
+        head,
+        kept.values(),
+        device=machine_name(snapshot),
+        command="lowpeak optimize",
+        date=date,
+        software="",
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(text)
+    part.replace(path)
+    return path
+
+
+def record_trials(
+    request: Request,
+    snapshot: HardwareSnapshot,
+    rows: Sequence[Mapping[str, Any]],
+    started_unix: float,
+) -> list[str]:
+    """Each finished trial of `optimize` as a run of its phase; notices about the history file."""
+    history = open_history()
+    for index, row in enumerate(rows):
+        if "error" in row:
+            continue
+        forecast = row["forecast"]
+        phase = PhaseRecord(
+            row["phase"],
+            len(row["step_seconds"]),
+            forecast["vram_peak_bytes"],
+            row.get("vram_peak_bytes"),
+            forecast["ram_peak_bytes"],
+            row.get("ram_peak_bytes"),
+            forecast["seconds_per_step"] * len(row["step_seconds"]),
+            row["seconds"],
+            Placement(**row["placement"]),
+        )
+        history.record(
+            Attempt(
+                machine_key(snapshot),
+                shape_key(request),
+                started_unix + index,
+                "done",
+                (phase,),
+                software=str(row.get("versions", {}).get("lowpeak", "")),
+                request={"purpose": "optimize"},
+            )
+        )
     return history.notices

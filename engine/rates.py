@@ -119,6 +119,13 @@ def measure_rates(
     return found
 
 
+def block_files(checkpoint: Path) -> list[Path]:
+    """The files that a checkpoint's blocks are read from; any weights where it names none."""
+    return sorted(checkpoint.rglob("blocks/*.safetensors")) or sorted(
+        checkpoint.rglob("*.safetensors")
+    )
+
+
 def measure_link(device: torch.device) -> float | None:
     """Bytes a second from page-locked host memory to the device, None without one."""
     import torch

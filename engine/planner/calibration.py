@@ -166,7 +166,9 @@ def choose_calibration(snapshot: HardwareSnapshot, folder: Path = FOLDER) -> Cal
         names = [meta["name"], *meta.get("names", ())]
         if asked and normalise_card(asked) in {normalise_card(item) for item in names}:
             note = f"rates of {meta['name']} ({_statuses(own)})"
-            return _with_snapshot(Calibration(meta["name"], rows | own, notes=(note,)), snapshot)
+            return with_snapshot_rates(
+                Calibration(meta["name"], rows | own, notes=(note,)), snapshot
+            )
     cards = read_cards(folder)
     _, factors = read_rows(folder / "cards.toml")
     key = find_card(asked, snapshot.vram_total_bytes, cards) if asked else None
@@ -178,15 +180,15 @@ def choose_calibration(snapshot: HardwareSnapshot, folder: Path = FOLDER) -> Cal
     if key is not None:
         note = f"rates of {key}: the data sheet's peaks times our efficiency; none is measured"
         own = _card_rows(key, cards[key], factors)
-        return _with_snapshot(Calibration(key, rows | own, True, (note,)), snapshot)
+        return with_snapshot_rates(Calibration(key, rows | own, True, (note,)), snapshot)
     if snapshot.capability is not None:
         key = _nearest(snapshot, cards)
         note = f"card {asked or 'not named'}: rates of {key} assumed; give --card for another"
         own = _card_rows(key, cards[key], factors)
-        return _with_snapshot(Calibration(key, rows | own, True, (note,)), snapshot)
+        return with_snapshot_rates(Calibration(key, rows | own, True, (note,)), snapshot)
     _, own = read_rows(folder / f"{REFERENCE_CARD}.toml")
     note = f"no card is named: rates of {REFERENCE_CARD}; give --card for yours"
-    return _with_snapshot(Calibration(REFERENCE_CARD, rows | own, notes=(note,)), snapshot)
+    return with_snapshot_rates(Calibration(REFERENCE_CARD, rows | own, notes=(note,)), snapshot)
 
 
 def published_facts(calibration: Calibration) -> ModelFacts:
@@ -258,7 +260,7 @@ def _card_rows(key: str, card: Mapping[str, Any], factors: Mapping[str, Row]) ->
     return rows
 
 
-def _with_snapshot(calibration: Calibration, snapshot: HardwareSnapshot) -> Calibration:
+def with_snapshot_rates(calibration: Calibration, snapshot: HardwareSnapshot) -> Calibration:
     """Rates that this machine measured, or that the user gave, replace those of the file."""
     rows = dict(calibration.rows)
     for name, value in (

@@ -99,7 +99,7 @@ def replace_tables(
     """Calibration TOML with the tables of `rows` replaced, or appended where it has none."""
     for row in rows:
         table = (
-            f'[{row.name}]\nvalue = {row.value:.6g}\nunit = "{row.unit}"\n'
+            f'[{row.name}]\nvalue = {row.value:.10g}\nunit = "{row.unit}"\n'
             f'error_p95 = {min(row.error_p95, 0.99):.3g}\nstatus = "{row.status}"\n'
             f'source = "{row.source}"\ndevice = "{device}"\nsoftware = {{ torch = '
             f'"{software}" }}\ncommand = "{command}"\ndate = "{date}"\n'

@@ -13,13 +13,13 @@ from .calibration import Calibration
 from .cost import RAM, SECONDS, VRAM, term, total
 from .explain import pass_reasons, request_reasons
 from .passes import Pass, lifted_geometry, sampling_passes
-from .search import Budget, PassChoice, PassSearch, SearchSpace, make_budget
+from .search import EVERY_PLACEMENT, Budget, PassChoice, PassSearch, SearchSpace, make_budget
 from .stacks import DecodeSearch, Machine, plan_encode, plan_upscale
 from .timing import first_step_seconds
 from .types import HardwareSnapshot, ModelFacts, PhasePlan, Placement, Plan
 from .workload import workload
 
-EVERYTHING = SearchSpace()
+EVERYTHING = EVERY_PLACEMENT
 _SMALLER_AREAS = (0.75, 0.5, 0.33, 0.2, 0.1)
 
 

@@ -46,6 +46,9 @@ class SearchSpace:
     keeps_blocks_between_passes: bool = False
 
 
+EVERY_PLACEMENT = SearchSpace()
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A placement with its peaks. Bytes."""
@@ -200,6 +203,23 @@ class PassSearch:
         clock = self.clocks[keys, residual]
         item = Candidate(place, found[3], found[4])
         return PassChoice(item, clock.step(place), best, self.work, self.memory, clock)
+
+    def best_of_each_kind(self, budget: Budget) -> list[PassChoice]:
+        """The best placement of every key source, place of x and kind of slots; fastest first."""
+        found = []
+        for shape in self._shapes():
+            keys, residual, half, slots, _, _ = shape
+            clock = self.clocks[keys, residual]
+            best: tuple[float, int, Candidate] | None = None
+            for resident, pinned, disk, vram, ram in self._fitting(shape, budget):
+                seconds = max(disk * clock.read, clock.walk(resident, slots, half))
+                if best is None or (seconds, vram) < best[:2]:
+                    place = Placement(keys, residual, resident, pinned, disk, slots, half)
+                    best = seconds, vram, Candidate(place, vram, ram)
+            if best is not None:
+                step = clock.step(best[2].placement)
+                found.append(PassChoice(best[2], step, best[0], self.work, self.memory, clock))
+        return sorted(found, key=lambda choice: (choice.step.total, choice.candidate.vram_bytes))
 
     def price(self, placement: Placement, budget: Budget) -> PassChoice | None:
         """A given placement as a choice; None when it is no placement of this pass or too large."""
