@@ -134,7 +134,10 @@ def load(item: Implementation) -> Any:
             text = f"{type(failed).__name__}: {failed}".splitlines()[0]
             raise BrokenPackage(package, text) from failed
     module, _, attribute = item.load.partition(":")
-    found = importlib.import_module(f".{module}", __package__)
+    if module.startswith("/"):  # an absolute name: candidates from outside the package
+        found = importlib.import_module(module[1:])
+    else:
+        found = importlib.import_module(f".{module}", __package__)
     return getattr(found, attribute) if attribute else found
 
 

@@ -49,12 +49,14 @@ def efficient_attention_partial(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor
 
 
 def tiled_attention_partial(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The plain partial form, a few rows at a time: bounded memory, any device, slow."""
-    step = max(1, PARTIAL_BYTES // (4 * k.shape[0] * k.shape[1]))
-    if step >= q.shape[0]:
-        return plain_partial(q, k, v)
-    parts = [plain_partial(rows, k, v) for rows in q.split(step)]
-    return torch.cat([out for out, _ in parts]), torch.cat([lse for _, lse in parts])
+    """The plain partial form, a head and a few rows at a time: bounded memory, any device, slow."""
+    step = max(1, PARTIAL_BYTES // (4 * k.shape[0]))
+    heads = []
+    for head in range(q.shape[1]):
+        one = slice(head, head + 1)
+        parts = [plain_partial(rows, k[:, one], v[:, one]) for rows in q[:, one].split(step)]
+        heads.append((torch.cat([out for out, _ in parts]), torch.cat([lse for _, lse in parts])))
+    return torch.cat([out for out, _ in heads], 1), torch.cat([lse for _, lse in heads], 1)
 
 
 def flash2_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
