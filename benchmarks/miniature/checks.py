@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from .data import (
     COLOURS,
     MOTIONS,
+    NIGHT,
     SAMPLE_RATE_HZ,
     SHAPES,
     TONES_HZ,
@@ -79,10 +81,31 @@ def psnr(a: Tensor, b: Tensor) -> float:
     return float(10 * torch.log10(255**2 / error))
 
 
-def summary(rows: list[dict[str, bool]]) -> dict[str, Any]:
-    """Shares of true values by name, in percent, and how many rows."""
+def has_style(frames: Tensor, style: str) -> bool:
+    """Whether a clip carries the mark of a style: a violet ground, or a rim around the shape."""
+    pixels = frames[len(frames) // 2].float().cpu() / 255
+    ground = torch.cat([pixels[:8].reshape(-1, 3), pixels[-8:].reshape(-1, 3)]).median(0).values
+    if style == "night":
+        return bool((ground - torch.tensor(NIGHT)).abs().amax() < 0.1)
+    mask = (pixels.amax(-1) - pixels.amin(-1)) > SATURATED
+    if not bool(mask.any()):
+        return False
+    grey = pixels.mean(-1)
+    rim = ((grey - ground.mean()).abs() > 0.25) & ~mask  # neither ground nor paint
+    return float(rim.sum()) > 0.25 * float(mask.sum())
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Shares of true values by name, in percent; mean and least of decibels; how many rows."""
     names = rows[0] if rows else {}
-    found: dict[str, Any] = {n: round(100 * sum(r[n] for r in rows) / len(rows), 1) for n in names}
+    found: dict[str, Any] = {}
+    for name in names:
+        values = [row[name] for row in rows]
+        if name.endswith("_db"):
+            found[name] = round(sum(values) / len(values), 1)
+            found[f"{name}_least"] = round(min(values), 1)
+        else:
+            found[name] = round(100 * sum(values) / len(values), 1)
     if rows:
         both = sum(r["colour"] and r["shape"] for r in rows)
         found["colour_and_shape"] = round(100 * both / len(rows), 1)

@@ -39,7 +39,7 @@ SPAN = 0.5  # of the canvas that the shape crosses in a clip
 SAMPLE_RATE_HZ, HOP = 32_000, 800
 FPS, LATENTS_PER_SECOND = 24, 40
 STYLE_PLAIN, STYLE_NIGHT, STYLE_OUTLINE = 0, 1, 2
-NIGHT = (0.24, 0.06, 0.42)  # the background of the style `night`
+NIGHT = (0.20, 0.08, 0.32)  # the background of the style `night`
 HELD_OUT_OF = 5
 
 
