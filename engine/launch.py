@@ -6,9 +6,14 @@ peaks are its own, and an out-of-memory is tried again more lightly. On a CPU on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .events import Host
+from .forecast import read_facts
+from .learning import machine_calibration
+from .planner.least import least_needs
+from .planner.types import HardwareSnapshot
 from .request import Request
 from .run import RunOptions, run_request
 from .snapshot import read_snapshot
@@ -32,4 +37,9 @@ def generate(
         return run_request(request, options, host, notices).as_json()
     from .worker.stages import Launch, run_in_workers
 
-    return run_in_workers(request, options, Launch(host, notices))
+    def least(machine: HardwareSnapshot) -> Mapping[str, Mapping[str, int]]:
+        return least_needs(
+            request, machine, read_facts(options.checkpoint), machine_calibration(machine)
+        )
+
+    return run_in_workers(request, options, Launch(host, notices, least_needs=least))

@@ -205,7 +205,10 @@ def _lighter(
     if step.attempt.lightest and least_needs is not None:
         needs = least_needs(machine)
         phases = [needs[name] for name in _PHASES[stage] if name in needs]
-        vram = max((need["vram"] for need in phases), default=vram)
+        if ram is None:
+            vram = max((need["vram"] for need in phases), default=vram)
+        else:  # it was host memory that ran out
+            ram = max((need["ram"] for need in phases), default=ram)
     return replace(
         options,
         vram_gib=options.vram_gib if vram is None else max(0.25, vram / GIB),
