@@ -268,7 +268,9 @@ def toy_checkpoint(
 # --- machine and files ---------------------------------------------------------------------------
 @command(app, "doctor")
 def doctor(
-    probe: Annotated[bool, typer.Option("--probe", help="Measure link and disk.")] = False,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Judge and time kernels; measure link and disk.")
+    ] = False,
     rates: Annotated[bool, typer.Option("--rates", help="Measure link and disk.")] = False,
     checkpoint: Checkpoint = None,
     as_json: Json = False,
@@ -276,7 +278,10 @@ def doctor(
     """This machine, its kernels with the reason each is in or out, versions, ComfyUI."""
     from .engine.doctor import doctor_text, examine
 
-    document = examine(probe=probe, rates=rates, checkpoint=checkpoint)
+    document = examine(
+        probe=probe, rates=rates, checkpoint=checkpoint,
+        progress=lambda line: typer.echo(line, err=True),
+    )  # fmt: skip
     return Answer(document, doctor_text(document))
 
 

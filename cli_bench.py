@@ -38,6 +38,10 @@ def bench_step(
     text_rows: TextRows = 500,
     repeats: Repeats = 5,
     device: Device = "auto",
+    gemm: Annotated[
+        str | None,
+        typer.Option(help="int8-convrot, fp8-rowwise, fp8-tensor, storage, or another path."),
+    ] = None,
     as_json: Json = False,
 ) -> Answer:
     """One sampling step as it is planned here, both memory caps honoured for real."""
@@ -46,7 +50,7 @@ def bench_step(
 
     case = Case(
         find_checkpoint(checkpoint), Geometry(width, height, frames), vram_gib, ram_gib, device,
-        repeats,
+        repeats, gemm,
     )  # fmt: skip
     row = step_row(case, text_rows)
     return Answer(row, row_text(row))

@@ -144,6 +144,7 @@ def bench_step(
         },
         "output_sha256": digest,
         "kernels": denoiser.choice.name,
+        "chosen": dict(denoiser.choice.chosen),
         "notices": denoiser.notices,
         "checkpoint": {"kind": "toy", "format": denoiser.checkpoint.weight_format},
     }

@@ -23,6 +23,7 @@ from .doctor import link_rate
 from .errors import MeasuredOverrun
 from .forecast import forecast_for_run, phase_forecasts, placements_of
 from .geometry import Geometry
+from .kernels_here import linear_options
 from .meter import Meter, resident_bytes
 from .models import ModelSet, open_models
 from .planner.calibration import choose_calibration
@@ -48,6 +49,7 @@ class Case:
     ram_gib: float | None
     device: str
     repeats: int
+    gemm: str | None = None  # a weight format or a path of kernels.catalogue; None: as chosen here
 
 
 def step_row(case: Case, text_rows: int) -> dict[str, Any]:
@@ -149,7 +151,7 @@ def _step(case: Case, text_rows: int) -> tuple[dict[str, Any], Mapping[str, Any]
         request, machine, models.facts(), models.device.type, process_bytes=resident_bytes()
     )
     context = _limit(case, models.device)
-    denoiser = _open(models, placements_of(plan)[PHASE])
+    denoiser = _open(models, placements_of(plan)[PHASE], case.gemm)
     try:
         row = bench_step(
             denoiser, case.geometry, vram_gib=case.vram_gib, ram_gib=case.ram_gib,
@@ -164,9 +166,12 @@ def _step(case: Case, text_rows: int) -> tuple[dict[str, Any], Mapping[str, Any]
     return row, phase_forecasts(plan)[PHASE]
 
 
-def _open(models: ModelSet, placement: Placement) -> StreamedDenoiser:
+def _open(models: ModelSet, placement: Placement, gemm: str | None = None) -> StreamedDenoiser:
     times = (schedule(8).steps()[2].distinct,)
-    return StreamedDenoiser(models.checkpoint, times, placement, models.device)
+    options = gemm and linear_options(gemm, models.checkpoint.weight_format)
+    return StreamedDenoiser(
+        models.checkpoint, times, placement, models.device, kernels=options or None
+    )
 
 
 def _limit(case: Case, device: torch.device) -> int:

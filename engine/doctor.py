@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,21 +34,25 @@ def examine(
     rates: bool = False,
     folder: Path | None = None,
     checkpoint: Path | None = None,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """The document of `doctor --json`.
 
-    probe, rates: also measure link and disk, which takes seconds, and keep the figures for later
+    probe: judge and time every kernel that could run on this card, which takes a minute or two, and
+    keep the verdicts. probe, rates: also measure link and disk and keep the figures for later
     plans. The disk is that of `checkpoint`, over its block files, else of `folder`, else of the
-    system's temporary folder.
+    system's temporary folder. progress: takes a line for each kernel that was judged.
     """
     from .rates import known_rates
 
     snapshot = read_snapshot()
+    probed = _probe(progress) if probe else None  # before the kernels are chosen by it
     return {
         "machine": snapshot.as_json(),
         "versions": read_versions(),
         "optional": {name: _optional(name, what) for name, what in OPTIONAL.items()},
         "kernels": _kernels(),
+        "probe": probed,
         "comfyui": _comfyui(),
         "rates": measured_rates(checkpoint, folder) if probe or rates else None,
         "known_rates": known_rates(),
@@ -71,9 +75,11 @@ def doctor_text(document: Mapping[str, Any]) -> str:
     ]
     for name, state in document["optional"].items():
         lines.append(f"{'has' if state['found'] else 'lacks':<8} {name}: {state['for']}")
-    for op, state in document["kernels"].items():
-        lines.append(f"kernels  {op}: {state['chosen']}")
-        lines += [f"           not {other}: {why}" for other, why in state["refused"].items()]
+    lines += _kernel_lines(document["kernels"])
+    if document["probe"]:
+        from ..kernels.probe.table import probe_text
+
+        lines.append(probe_text(document["probe"]))
     comfyui = document["comfyui"]
     lines.append(f"ComfyUI  {comfyui['path'] or 'not seen'} {comfyui['version'] or ''}".rstrip())
     for name, rate in (document["rates"] or {}).items():
@@ -90,18 +96,53 @@ def _optional(name: str, what: str) -> dict[str, Any]:
     return {"found": importlib.util.find_spec(name) is not None, "for": what}
 
 
+def _kernel_lines(kernels: Mapping[str, Any]) -> list[str]:
+    """By weight format what runs; reasons that are the same for every format are said once."""
+    lines: list[str] = []
+    said: set[str] = set()
+    for kind, state in kernels.items():
+        lines.append(f"kernels  {kind}: {state['chosen'] or 'none'}")
+        for other, why in state["refused"].items():
+            if "(linear)" in other or other not in said:
+                lines.append(f"           not {other}: {why}")
+            said.add(other)
+    return lines
+
+
 def _kernels() -> dict[str, Any]:
     """Per weight format: what would run here and why the others would not."""
-    import torch
-
+    from .errors import KernelUnavailable
     from .kernels_here import choose_kernels
 
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     found = {}
     for kind in FORMATS:
-        choice = choose_kernels(device, head_dim=HEAD_DIM, kind=kind)
-        found[kind] = {"chosen": choice.name, "refused": dict(choice.against)}
+        try:
+            choice = choose_kernels(_device(), head_dim=HEAD_DIM, kind=kind)
+        except KernelUnavailable as none:
+            found[kind] = {"chosen": "", "by_op": {}, "refused": none.reasons}
+            continue
+        found[kind] = {
+            "chosen": choice.name,
+            "by_op": dict(choice.chosen),
+            "because": dict(choice.because),
+            "changes_arithmetic": list(choice.changes),
+            "refused": dict(choice.against),
+        }
     return found
+
+
+def _probe(progress: Callable[[str], None]) -> dict[str, Any] | None:
+    """The kernel probe's document, None without a card."""
+    from .kernels_here import probe_kernels
+
+    device = _device()
+    return None if device.type == "cpu" else probe_kernels(device, progress=progress)
+
+
+def _device() -> Any:
+    import torch
+
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _comfyui() -> dict[str, Any]:

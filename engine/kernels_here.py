@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
 import torch
 
+from ..kernels.catalogue import CATALOGUE
 from ..kernels.compose import Choice, Unusable, choose_ops, compute_dtype
 from ..kernels.machine import read_machine
 from ..kernels.verdicts import VerdictCache
-from .errors import KernelUnavailable
+from ..kernels.weights import KINDS
+from .errors import KernelUnavailable, RequestError
 from .learning import home
 
 CACHE_NAME = "kernels.json"
@@ -70,3 +74,60 @@ def choose_kernels(
 def default_dtype(device: torch.device) -> torch.dtype:
     """What the engine computes in on a device."""
     return compute_dtype(read_machine(device))
+
+
+def name_changes(plan: Mapping[str, Any], kernels: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan's document that says so when a chosen kernel changes the arithmetic.
+
+    kernels: ModelSet.kernels().
+    """
+    reasons = []
+    for part, found in kernels.items():
+        for op in found.get("changes_arithmetic", ()):
+            name, because = found["chosen"][op], found["because"][op]
+            reasons.append(
+                f"{part}: {op} runs through {name}, which quantises its inputs: {because}"
+            )
+    if not reasons:
+        return dict(plan)
+    listed = [*plan.get("reasons", ()), *reasons]
+    return {**plan, "reasons": listed, "changes_arithmetic": True}
+
+
+def linear_options(gemm: str, weight_format: str) -> KernelOptions:
+    """Options that force a path of the linears. gemm: a weight format, for its usual path, or a
+    path's name. Raises RequestError when it cannot be for this format."""
+    if gemm == weight_format:
+        return kernel_options()
+    if gemm in KINDS:
+        raise RequestError(
+            f"the checkpoint holds {weight_format} weights, not {gemm}; "
+            f"lowpeak toy-checkpoint makes one of each format",
+            field="gemm",
+        )
+    names = [
+        item.name
+        for item in CATALOGUE
+        if item.op == "linear" and (not item.needs.kinds or weight_format in item.needs.kinds)
+    ]
+    if gemm not in names:
+        raise RequestError(
+            f"no path {gemm!r} for {weight_format} weights: {', '.join(names)}", field="gemm"
+        )
+    return KernelOptions({"linear": gemm}, kernel_options().allow_quantised)
+
+
+def probe_kernels(
+    device: torch.device,
+    *,
+    progress: Callable[[str], None] = lambda line: None,
+    kinds: tuple[str, ...] = tuple(kind for kind in KINDS if kind != "plain"),
+) -> dict[str, Any]:
+    """Judge and time every candidate on this card, keep the verdicts, give the document."""
+    from ..kernels.probe.table import probe, verdicts_of
+
+    machine = read_machine(device)
+    document = probe(machine, device, kinds=kinds, progress=progress)
+    when = {"time": datetime.now(UTC).isoformat(timespec="seconds")}
+    verdict_cache().write(machine, verdicts_of(document), when)
+    return document

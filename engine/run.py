@@ -24,6 +24,7 @@ from .errors import Cancelled, LowpeakError, RequestError
 from .events import Host
 from .files import RunFiles, SampledLatents, save_latents, write_json
 from .forecast import forecast_for_run, phase_forecasts, placements_of
+from .kernels_here import name_changes
 from .learning import learn, learned_margins
 from .lora.loraset import LoraSet
 from .lora.planned import plan_with_loras
@@ -281,12 +282,14 @@ def begin_report(
 ) -> RunReport:
     """The report as far as it is known before the run."""
     heads = ("request", "geometry", "snapshot")
+    kernels = models.kernels()
+    plan = name_changes(plan, kernels)
     return RunReport(
         request=request.as_json(keep_prompt=options.keep_prompt),
         geometry=request.geometry.as_json(),
         snapshot=dict(plan["snapshot"]),
         plan={key: value for key, value in plan.items() if key not in heads},
-        kernels=models.kernels(),
+        kernels=kernels,
         checkpoint=models.headers(),
         versions=read_versions(),
         notices=list(notices),

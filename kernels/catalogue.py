@@ -35,6 +35,12 @@ LINEAR = (
         "plain", "linear", "reference.quantise:linear", Needs(devices=(), kinds=("plain",))
     ),
     Implementation(
+        "reference",
+        "linear",
+        "reference.quantise:linear",
+        Needs(devices=("cpu", "mps"), kinds=FP8 + INT8),  # int8 goes through float64
+    ),
+    Implementation(
         "scaled-rowwise",
         "linear",
         "linears:scaled_product",
@@ -76,20 +82,16 @@ LINEAR = (
         "int8-library",
         "linear",
         "linears:int8_library",
-        Needs(kinds=INT8, min_capability=(7, 5), packages={"torch": "2.2"}),
+        Needs(
+            devices=("cuda", "cpu"), kinds=INT8, min_capability=(7, 5), packages={"torch": "2.2"}
+        ),
     ),
     Implementation(
         "storage",
         "linear",
         "linears:storage",
-        Needs(devices=CARD, kinds=FP8 + INT8),
+        Needs(devices=(), kinds=FP8 + INT8),
         activation="plain",
-    ),
-    Implementation(
-        "reference",
-        "linear",
-        "reference.quantise:linear",
-        Needs(devices=("cpu",), kinds=FP8 + INT8),  # int8 goes through float64
     ),
 )
 

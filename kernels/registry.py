@@ -93,10 +93,10 @@ def refusal(needs: Needs, machine: Machine, question: Question) -> str:
         return f"needs a {' or '.join(needs.devices)} device, this is {machine.device}"
     if needs.systems and machine.system not in needs.systems:
         return f"needs {' or '.join(needs.systems)}, this is {machine.system}"
-    found = machine.capability or (0, 0)
-    if needs.min_capability and found < needs.min_capability:
+    found = machine.capability if machine.device == "cuda" else None  # AMD's numbers mean another
+    if found and needs.min_capability and found < needs.min_capability:
         return f"needs capability {_dots(needs.min_capability)}, this device has {_dots(found)}"
-    if needs.below_capability and found >= needs.below_capability:
+    if found and needs.below_capability and found >= needs.below_capability:
         return f"is for capability below {_dots(needs.below_capability)}, not {_dots(found)}"
     if needs.dtypes and question.dtype not in needs.dtypes:
         return f"computes in {' or '.join(needs.dtypes)}, not {question.dtype}"
