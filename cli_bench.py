@@ -72,9 +72,17 @@ def bench_forecast(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Rows of the cases as they come.")] = None,
     budget_seconds: Annotated[float, typer.Option(help="For all cases together.")] = 300,
+    published: Annotated[
+        bool, typer.Option("--published", help="Forecasts of cards beside published times.")
+    ] = False,
     as_json: Json = False,
 ) -> Answer:
-    """A measured step beside its forecast, or all of the kept cases."""
+    """A measured step beside its forecast, all of the kept cases, or published times."""
+    if published:
+        from .engine.published import plausibility_rows, plausibility_table
+
+        rows = plausibility_rows()
+        return Answer({"bench": "forecast", "rows": rows}, plausibility_table(rows))
     if cases is not None:
         return _forecast_cases(find_checkpoint(checkpoint), cases, out, budget_seconds, device)
     from .engine.bench_cases import Case, forecast_row, row_text
