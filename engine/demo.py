@@ -1,7 +1,9 @@
-"""`lowpeak demo`: one miniature request, every stage of a real one, on random weights.
+"""`lowpeak demo`: one request to the miniature, every stage of a real one.
 
-The picture is noise; what it shows is that a prompt passes encoder, two sampling passes with the
-latent lift between them, both decoders and the muxer, within the memory that was forecast.
+A prompt passes encoder, two sampling passes with the latent lift between them, both decoders and
+the muxer, within the memory that was forecast. The shipped miniature is trained and draws what the
+prompt says, if it speaks of its small world; without those files the weights are random and the
+picture is noise.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from .events import Event, Host
 from .files import RunFiles, write_text
 from .geometry import Geometry
 from .memory_svg import memory_svg
+from .miniature import PROMPT, convert_miniature, shipped
 from .models import open_models
 from .report import RunReport
 from .request import Request
@@ -23,19 +26,16 @@ from .run import RunOptions, run_request
 from .toy import write_toy
 from .units import format_seconds
 
-PROMPT = (
-    "A red fox trots through fresh snow at dawn, breath steaming. "
-    "Soft wind, paws on powder, a distant bell."
-)
 REQUEST = Request(Geometry(512, 512, 39), prompt=PROMPT, quality="light", seed=7)
-TOY_FOLDER, TOY_SEED = "toy-checkpoint", 7
+FORMAT = "edge-fp8-rowwise"
+FOLDER, TOY_SEED = "demo-checkpoint", 7
 
 
 def run_demo(folder: Path, device: str, host: Host) -> tuple[dict[str, Any], str]:
     """Run the demo into `folder`; gives the document of `demo --json` and the same in words."""
     folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
-    checkpoint = find_toy(folder / TOY_FOLDER, host)
+    checkpoint = find_toy(folder / FOLDER, host)
     ready = time.perf_counter()
     files = RunFiles(folder / "demo.mp4")
     options = RunOptions(
@@ -72,7 +72,11 @@ def find_toy(folder: Path, host: Host) -> Path:
     if partial.exists():
         shutil.rmtree(partial)
     try:
-        write_toy(partial, size="tiny", weight_format="edge-fp8-rowwise", seed=TOY_SEED, host=host)
+        source = shipped()
+        if source is not None:
+            convert_miniature(source, partial, FORMAT)
+        else:
+            write_toy(partial, size="tiny", weight_format=FORMAT, seed=TOY_SEED, host=host)
         partial.rename(folder)
     finally:
         if partial.exists():
@@ -82,10 +86,11 @@ def find_toy(folder: Path, host: Host) -> Path:
 
 def _text(document: dict[str, Any], report: RunReport) -> str:
     size = report.geometry
+    about = f'"{REQUEST.prompt}"' if shipped() else "random weights, so it shows noise"
     return "\n".join(
         [
             f"video   {document['video']} ({size['width']}x{size['height']}, "
-            f"{size['frames']} frames, sound; random weights, so it shows noise)",
+            f"{size['frames']} frames, sound; {about})",
             f"report  {document['report']}",
             f"memory  {document['memory']}",
             f"made in {format_seconds(document['seconds']['generation'])}",

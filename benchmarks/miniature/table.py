@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import tempfile
 import time
 import traceback
@@ -26,18 +25,16 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from lowpeak.engine.checkpoint.convert import convert, schedules_for
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.files import RunFiles, load_latents
 from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.miniature import HOME, convert_miniature
 from lowpeak.engine.models import open_models
-from lowpeak.engine.parts import OWN_NAMES
 from lowpeak.engine.request import LoraChoice, Request
 from lowpeak.engine.run import RunOptions, run_request
 
 from . import checks, data
 
-HOME = Path(__file__).resolve().parents[2] / "miniature"
 FIRST_INDEX = 40_000_000  # of the held-out clips whose captions are asked for
 SMALL = Geometry(256, 256, 22)
 LONG = Geometry(256, 256, 39)  # 12 latent frames: windows and the linear branch take part
@@ -89,14 +86,7 @@ def prepare(checkpoint: Path, weights: str, folder: Path) -> Path:
     target = folder / weights
     if not target.is_dir():
         partial = folder / f".{weights}"
-        convert(
-            checkpoint, partial, format=weights, tables=schedules_for(("light", "medium")),
-            projections=True,
-        )  # fmt: skip
-        for name in OWN_NAMES.values():
-            part = checkpoint / name
-            copy = shutil.copytree if part.is_dir() else shutil.copy
-            copy(part, partial / name)
+        convert_miniature(checkpoint, partial, weights)
         partial.rename(target)
     return target
 
