@@ -22,6 +22,7 @@ from .media_read import Frames, _decoded, _opened, read_audio
 from .sampling.conditions import canvas_for_aspect, fit_sound, slot_starts
 
 QUARTER_TURN_DEGREES = 90.0
+TEXT_FORMATS = ("tty", "bin", "adf", "idf", "xbin")  # text that the library would draw as a video
 
 
 def kind_of(path: str | Path) -> str:
@@ -34,10 +35,11 @@ def kind_of(path: str | Path) -> str:
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         pass
     with _opened(path, "picture, video or sound") as container:
-        if _pictures(container):
-            return "video"
-        if container.streams.audio:
-            return "audio"
+        if container.format.name not in TEXT_FORMATS:
+            if _pictures(container):
+                return "video"
+            if container.streams.audio:
+                return "audio"
     raise RequestError(f"{path} holds neither picture, video nor sound", field="references")
 
 
@@ -81,12 +83,7 @@ def read_reference_video(path: str | Path, target_frames: int) -> Tensor:
 
 def read_reference_sound(path: str | Path, target_frames: int) -> Tensor:
     """Sound at 32 kHz, stereo, at most as long as the target. Raises RequestError when silent."""
-    try:
-        return fit_sound(read_audio(path), target_frames)
-    except RequestError as refused:
-        if str(path) in str(refused):
-            raise
-        raise RequestError(f"{path}: {refused}", field="references") from refused
+    return fit_sound(read_audio(path), target_frames)
 
 
 def has_sound(path: str | Path) -> bool:

@@ -65,9 +65,15 @@ def load_references(
     """
     kinds = [kind_of(file) for file in files]
     check_references(kinds, keyframes=keyframes)
-    return tuple(
-        _load(file, kind, target_frames, notice) for file, kind in zip(files, kinds, strict=True)
-    )
+    found = []
+    for file, kind in zip(files, kinds, strict=True):
+        try:
+            found.append(_load(file, kind, target_frames, notice))
+        except RequestError as refused:
+            if str(file) in str(refused):
+                raise
+            raise RequestError(f"{file}: {refused}", field="references") from refused
+    return tuple(found)
 
 
 def _load(

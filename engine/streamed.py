@@ -24,6 +24,7 @@ from .kernels_here import KernelOptions, choose_kernels, default_dtype
 from .lora.adapted import is_online
 from .lora.online import attach_branches, online_choice
 from .model.adaln import StepTables
+from .model.config import ModelConfig
 from .model.layout import PackedLayout
 from .model.streamed import BoundPass, RootLayers, is_text_only, refined_text, root_on
 from .model.weights import part_of
@@ -32,6 +33,11 @@ from .sampling.schedules import StepTimes
 from .sampling.solver import ModelFunction
 
 STAGING_BUFFERS = 3
+
+
+def no_rows(rows: Tensor | None, config: ModelConfig) -> Tensor:
+    """Sound rows [J, audio_channels], J = 0 without any."""
+    return torch.empty(0, config.audio_channels) if rows is None else rows
 
 
 def spread(count: int, total: int) -> list[int]:
@@ -176,7 +182,13 @@ class StreamedDenoiser:
             )
         )
 
-    def bind(self, layout: PackedLayout, text: Tensor, condition_rows: Tensor) -> ModelFunction:
+    def bind(
+        self,
+        layout: PackedLayout,
+        text: Tensor,
+        condition_rows: Tensor,
+        condition_sounds: Tensor | None = None,
+    ) -> ModelFunction:
         """See Denoiser.bind. Binding again frees the buffers of the pass before."""
         for bound in self._passes:
             bound.close()
@@ -197,6 +209,7 @@ class StreamedDenoiser:
                 layout=layout,
                 text_embeds=embeds,
                 conditions=condition_rows.to(self.device),
+                sound_conditions=no_rows(condition_sounds, self.config).to(self.device),
                 placement=self.placement,
                 device=self.device,
                 dtype=self.dtype,

@@ -120,6 +120,7 @@ class BoundPass:
     """One pass over one packed sequence. `velocity` is one evaluation; `close` frees its buffers.
 
     text_embeds: [N_t, C] refined rows. conditions: [K, video_row] float32 condition rows.
+    sound_conditions: [J, audio_channels] float32 rows of reference sound.
     compute: the stream that all work runs on, None on a CPU; capture: replay blocks as graphs.
     """
 
@@ -133,6 +134,7 @@ class BoundPass:
     layout: PackedLayout
     text_embeds: Tensor
     conditions: Tensor
+    sound_conditions: Tensor
     placement: Placement
     device: torch.device
     dtype: torch.dtype
@@ -259,6 +261,9 @@ class BoundPass:
         if self.conditions.shape[0]:
             rows = layout.video_indices[: layout.condition_video_rows]
             x[rows] = self.layers.linear("proj_in", self.conditions).to(self.dtype)
+        if self.sound_conditions.shape[0]:
+            rows = layout.audio_indices[: layout.condition_audio_rows]
+            x[rows] = self.layers.linear("audio_proj_in", self.sound_conditions).to(self.dtype)
         x[layout.audio] = self.layers.linear("audio_proj_in", audio).to(self.dtype)
         self.residual.save(0, x)
         for index in range(c.chunks):
