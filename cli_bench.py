@@ -175,3 +175,17 @@ def bench_grid(
 
     rows = grid_rows(Geometry(width, height, frames), card)
     return Answer({"bench": "grid", "card": card, "rows": rows}, grid_text(rows))
+
+
+@command(bench, "kernels")
+def bench_kernels(
+    only: Annotated[
+        list[str] | None, typer.Option("--op", help="An op of kernels/tuning.toml; all without.")
+    ] = None,
+    as_json: Json = False,
+) -> Answer:
+    """Launch parameters of our kernels, timed on this card; the best as rows of tuning.toml."""
+    from .engine.kernels_here import tune_kernels
+
+    rows, text = tune_kernels(tuple(only or ()), lambda line: typer.echo(line, err=True))
+    return Answer({"bench": "kernels", "rows": rows}, text)

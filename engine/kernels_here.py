@@ -131,3 +131,24 @@ def probe_kernels(
     when = {"time": datetime.now(UTC).isoformat(timespec="seconds")}
     verdict_cache().write(machine, verdicts_of(document), when)
     return document
+
+
+def tune_kernels(
+    ops: tuple[str, ...], progress: Callable[[str], None]
+) -> tuple[list[dict[str, Any]], str]:
+    """Time launch parameters on this card: what was tried, and the best as rows of tuning.toml.
+
+    ops: () for all. Raises RequestError without a card or for an op that has no candidates.
+    """
+    from ..kernels.machine import triton_runs
+    from ..kernels.probe.tune import OPS, toml_row, tune
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    unknown = set(ops) - set(OPS)
+    if unknown:
+        raise RequestError(f"no candidates for {', '.join(sorted(unknown))}", field="op")
+    if not triton_runs(device):
+        raise RequestError("launch parameters are measured on a card with Triton", field="device")
+    found = [tune(op, device, progress=progress) for op in ops or OPS]
+    rows = [toml_row(item, device, "lowpeak bench kernels") for item in found]
+    return found, "\n\n".join(row for row in rows if row)

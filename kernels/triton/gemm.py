@@ -152,10 +152,15 @@ def _scale_product(
 
 
 def scale_product(
-    product: Tensor, row_scale: Tensor, column_scale: Tensor, out: Tensor, bias: Tensor | None
+    product: Tensor,
+    row_scale: Tensor,
+    column_scale: Tensor,
+    out: Tensor,
+    bias: Tensor | None,
+    **launch: int,
 ) -> Tensor:
     """product [M, N] (int32 or float32) times row and column scales, plus bias, into out."""
-    settings = tuned("elementwise_tile", product.device)
+    settings = {**tuned("elementwise_tile", product.device), **launch}
     rows, columns = product.shape
     grid = (triton.cdiv(rows, settings["BLOCK_M"]), triton.cdiv(columns, settings["BLOCK_N"]))
     _scale_product[grid](

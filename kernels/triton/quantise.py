@@ -111,7 +111,7 @@ def quantise_activation(x: Tensor, kind: str, group: int | None = None) -> Activ
     if kind == "plain":
         return Activation(kind, x)
     if kind == "int8-convrot":
-        return _int8(x, group)
+        return quantise_int8(x, group)
     if kind not in ("fp8-rowwise", "fp8-tensor"):
         raise ValueError(f"unknown kind {kind!r}")
     x = x.contiguous()
@@ -138,12 +138,13 @@ def rotate(x: Tensor, group: int | None = None) -> Tensor:
     return out
 
 
-def _int8(x: Tensor, group: int | None) -> Activation:
+def quantise_int8(x: Tensor, group: int | None, **launch: int) -> Activation:
+    """The int8 case of `quantise_activation`. launch: overrides of the tuned parameters."""
     x = x.contiguous()
     rows, width = x.shape
     codes = torch.empty(x.shape, dtype=torch.int8, device=x.device)
     scales = torch.empty(rows, 1, dtype=torch.float32, device=x.device)
-    _quantise_int8[(rows,)](x, codes, scales, width, **_row_launch(x, group))
+    _quantise_int8[(rows,)](x, codes, scales, width, **{**_row_launch(x, group), **launch})
     return Activation("int8-convrot", codes, scales)
 
 

@@ -11,7 +11,7 @@ import torch
 
 pytest.importorskip("triton", reason="triton is not installed")
 
-from lowpeak.kernels import linears, machine
+from lowpeak.kernels import linears, machine, tuning
 from lowpeak.kernels.reference import quantise as plain
 from lowpeak.kernels.triton import gemm
 from lowpeak.kernels.triton import quantise as fast
@@ -182,3 +182,48 @@ def int8_pair(rows, width, columns, biased):
     act = Activation("int8-convrot", codes(rows, width), draw(rows, 1).abs())
     bias = draw(columns, seed=2) if biased else None
     return act, Weight("int8-convrot", codes(columns, width), draw(columns, 1).abs(), bias)
+
+
+def test_launch_parameters_come_from_the_nearest_measured_capability():
+    rows = [
+        {"op": "a", "capability": "any", "values": {"num_warps": 1}},
+        {"op": "a", "capability": "8.9", "values": {"num_warps": 2}},
+        {"op": "a", "capability": "10.0", "values": {"num_warps": 3}},
+        {"op": "b", "capability": "9.0", "values": {"num_warps": 4}},
+    ]
+    for capability, warps in (
+        (None, 1), ((8, 0), 1), ((8, 9), 2), ((9, 0), 2), ((10, 0), 3), ((12, 0), 3),
+    ):  # fmt: skip
+        assert tuning.pick(rows, "a", capability) == {"num_warps": warps}
+    with pytest.raises(KeyError, match="no row for 'b' at"):
+        tuning.pick(rows, "b", (8, 0))
+    with pytest.raises(KeyError, match="no row for 'c'"):
+        tuning.pick(rows, "c", None)
+
+
+def test_every_row_of_the_tuning_file_says_where_it_comes_from():
+    for row in tuning.read_rows():
+        assert row["status"] in ("assumed", "measured"), row
+        if row["status"] == "measured":
+            assert {"device", "software", "command", "date"} <= set(row), row
+        tuning.pick(tuning.read_rows(), row["op"], (12, 0))
+
+
+def test_the_best_launch_parameters_are_written_as_a_row(monkeypatch):
+    """Timing with a clock that favours 16 warps; one candidate cannot be launched."""
+    import tomllib
+
+    from lowpeak.kernels.probe import tune
+
+    def launch(values):
+        if values["num_warps"] == 32:
+            raise RuntimeError("out of resource: threads")
+        return abs(values["num_warps"] - 16) + 1.0
+
+    monkeypatch.setattr(tune, "_runner", lambda op, device: launch)
+    monkeypatch.setattr(tune.judge, "measure", lambda run, device, limit_s: (run(), 0.0, 1))
+    found = tune.tune("int8_rows", torch.device("cpu"))
+    assert found["best"]["values"] == {"num_warps": 16}
+    assert next(e for e in found["tried"] if "failed" in e)["values"] == {"num_warps": 32}
+    row = tomllib.loads(tune.toml_row(found, torch.device("cpu"), "bench"))["row"][0]
+    assert row["values"] == {"num_warps": 16} and row["status"] == "measured" and row["date"]
