@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .blocks import BlockStore
 from .checkpoint.index import Checkpoint, open_checkpoint
-from .denoiser import Denoisers
 from .errors import CheckpointError
 from .facts import facts_of, text_sizes
 from .kernels_here import choose_kernels
@@ -130,11 +130,12 @@ class ModelSet:
         placements: Mapping[str, Placement],
         loras: LoraSet | None = None,
         lora_mode: str = "merged",
-    ) -> Iterator[Denoisers]:
+        store: BlockStore | None = None,
+    ) -> Iterator[StreamedDenoisers]:
         """The transformer for passes at `times` (distinct times of every evaluation).
 
         placements: {phase: where its bytes wait}. lora_mode: merged, where blocks that are read in
-        every pass are kept merged on the disk, or online.
+        every pass are kept merged on the disk, or online. store: see StreamedDenoisers.
         """
         checkpoint = self.checkpoint
         if loras:
@@ -148,7 +149,7 @@ class ModelSet:
                 keep_in=home() / MERGED_FOLDER,
             )
         find_tables(checkpoint, times)
-        found = StreamedDenoisers(checkpoint, times, placements, self.device)
+        found = StreamedDenoisers(checkpoint, times, placements, self.device, store)
         try:
             yield found
         finally:

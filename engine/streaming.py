@@ -27,11 +27,13 @@ class StreamedDenoisers:
         times: Sequence[Sequence[float]],
         placements: Mapping[str, Placement],
         device: torch.device,
+        store: BlockStore | None = None,
     ) -> None:
+        """store: of the very same blocks, left by an earlier run (`take_store`); owned from now."""
         self._checkpoint, self._placements, self._device = checkpoint, placements, device
         self._times = tuple(tuple(step) for step in times)
         self._open: StreamedDenoiser | None = None
-        self._store: BlockStore | None = None
+        self._store = store
 
     def for_phase(self, phase: str, is_cancelled: Callable[[], bool]) -> StreamedDenoiser:
         """See Denoisers.for_phase. Raises CheckpointError when the plan has no placement for it."""
@@ -49,6 +51,12 @@ class StreamedDenoisers:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+    def take_store(self) -> BlockStore | None:
+        """The host's store where it pins every block, for a later run; the caller owns it then."""
+        self.release()
+        store, self._store = self._store, None
+        return store
 
     def close(self) -> None:
         """Give back weights and buffers. Safe to call twice."""

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from ..engine.errors import RequestError
 from ..engine.model_files import FOLDERS_VARIABLE
-from ..engine.worker.supervisor import Worker
+from ..engine.worker.supervisor import Patience, Worker
 from .saving import FIRST_PASS
 from .tables import FROM_INPUT, NEWEST
 
 FOLDER = "lowpeak"
 PART_FOLDERS = (FOLDER, "text_encoders", "vae", "latent_upscale_models")
 LATENTS_SUFFIX = ".latents.safetensors"
+STOP_SECONDS = 0.4  # a stage stops at the next block; one that does not is ended
 
 
 def scratch_folder() -> Path:
@@ -44,7 +45,7 @@ def start_worker() -> Worker:
     tokenizer = tokenizer_folder()
     if tokenizer is not None:
         found[VARIABLE] = str(tokenizer)
-    return Worker(environment=found)
+    return Worker(environment=found, patience=Patience(cancel=STOP_SECONDS, sees_end=False))
 
 
 def tokenizer_folder() -> Path | None:

@@ -29,7 +29,8 @@ class LoraHandle:
 class ModelHandle:
     """A checkpoint folder, the memory it may use, and its LoRAs. Budgets in bytes; None: all free.
 
-    `facts` is what the checkpoint's headers say, ready for JSON.
+    `facts` is what the checkpoint's headers say, ready for JSON. keep_warm: blocks may stay in host
+    memory between runs.
     """
 
     checkpoint: Path
@@ -37,6 +38,7 @@ class ModelHandle:
     vram_bytes: int | None = None
     ram_bytes: int | None = None
     loras: tuple[LoraHandle, ...] = ()
+    keep_warm: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def with_lora(self, lora: LoraHandle) -> ModelHandle:

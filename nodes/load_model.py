@@ -17,7 +17,9 @@ class LoadModel:
     pack: Any
 
     @classmethod
-    def execute(cls, checkpoint: str, vram_gib: float = 0.0, ram_gib: float = 0.0) -> tuple[Any]:
+    def execute(
+        cls, checkpoint: str, vram_gib: float = 0.0, ram_gib: float = 0.0, keep_warm: bool = False
+    ) -> tuple[Any]:
         """The handle of a folder of models/lowpeak."""
         folder = cls.pack.folders.checkpoint(checkpoint)
         handle = ModelHandle(
@@ -25,6 +27,7 @@ class LoadModel:
             identity=file_identity(folder),
             vram_bytes=budget_bytes(vram_gib),
             ram_bytes=budget_bytes(ram_gib),
+            keep_warm=keep_warm,
             facts=cls.pack.engine.describe(folder),
         )
         return (handle,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -146,9 +146,8 @@ class LocalEngine:
         from ..engine.decoding import decode
         from ..engine.files import SampledLatents
 
-        frames, height, width = latents.video.shape[2:]
-        geometry = Geometry(width * 16, height * 16, (frames - 2) // 5 * 17 + 5)
-        request = Request(geometry, quality=DECODE_QUALITY)
+        request = decode_request(latents)
+        geometry = request.geometry
         models = self._models(model.checkpoint)
         with self._session(model, models, request, host, must_fit=False) as session:
             given = SampledLatents(latents.video.clone(), latents.audio.clone())
@@ -193,7 +192,7 @@ class LocalEngine:
         with self._session(model, models, request, host, must_fit=True, loras=loras) as session:
             session.report.lora = [item.as_json() for item in loras.reports]
             placed, mode = placements_of(session.plan), planned_mode(session.plan)
-            with models.denoiser(times, placed, loras, mode) as denoiser:
+            with self._denoiser(model, models, times, placed, loras, mode) as denoiser:
                 made = sample(
                     session,
                     request,
@@ -207,6 +206,13 @@ class LocalEngine:
             report = session.report.as_json()
         first_pass = kept[0] if kept else None
         return Sampled(Latents(made.video, made.audio), first_pass, _new(report))
+
+    def _denoiser(
+        self, model: ModelHandle, models: Any, times: Any, placed: Mapping[str, Any], loras: Any,
+        mode: str,
+    ) -> AbstractContextManager[Any]:  # fmt: skip
+        """The transformer of a run; nothing of it outlives the body."""
+        return models.denoiser(times, placed, loras, mode)
 
     @contextmanager
     def _session(
@@ -286,6 +292,13 @@ class LocalEngine:
             if given:
                 caps[f"{axis}_gib"] = min(given) / GIB
         return cap_snapshot(self._snapshot(), **caps)
+
+
+def decode_request(latents: Latents) -> Request:
+    """A request whose decoding is that of `latents`."""
+    frames, height, width = latents.video.shape[2:]
+    geometry = Geometry(width * 16, height * 16, (frames - 2) // 5 * 17 + 5)
+    return Request(geometry, quality=DECODE_QUALITY)
 
 
 def _margins(machine: HardwareSnapshot) -> Mapping[str, int]:

@@ -125,6 +125,9 @@ LOAD_MODEL = NodeTable(
            advanced=True),
         In("ram_gib", "float", f"RAM budget in GiB. {_BUDGET}", 0.0, 0.0, 4096.0, 0.5,
            advanced=True),
+        In("keep_warm", "bool", "Keep the blocks in host memory after a run, so that the next one "
+           "reads nothing. They leave when ComfyUI wants memory, with its 'free memory' button, "
+           "and after 15 minutes.", False, advanced=True),
     ),
     (Out("model", MODEL, "Handle of the checkpoint: paths and sizes, no tensors."),),
     ("minimax h3 loader", "vdn loader", "low vram video model"),

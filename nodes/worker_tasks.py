@@ -16,8 +16,8 @@ from ..engine.worker.child import WorkerContext
 from ..engine.worker.protocol import request_from_json
 from .engine_seam import Conditions, Latents, Pictures
 from .handles import model_from_json
-from .local_engine import LocalEngine
 from .parcel import FIRST, INPUT, PREVIEW, RESULT, read_parcel, write_parcel
+from .warm import KEPT, KeepingEngine, Warm
 
 
 class _StageHost:
@@ -31,7 +31,7 @@ class _StageHost:
         return self._context.is_cancelled()
 
     def release_memory(self, need_bytes: int) -> None:
-        self._context.release_memory(need_bytes)
+        """The parent made room; what this process keeps is for the stage that begins."""
 
     def emit(self, event: Event) -> None:
         self._context.emit(event)
@@ -49,7 +49,12 @@ class _StageHost:
 
 def run_stage(arguments: Mapping[str, Any], context: WorkerContext) -> None:
     """Run `stage` (encode, sample, refine or decode); the result is the parcel RESULT."""
-    folder, engine = Path(arguments["folder"]), LocalEngine(lambda: arguments["device"])
+    warm = context.kept.get(KEPT)
+    if warm is None:
+        warm = Warm()
+        context.keep(KEPT, warm, warm.close)
+    folder = Path(arguments["folder"])
+    engine = KeepingEngine(lambda: arguments["device"], warm, keep=bool(arguments.get("keep_warm")))
     model = model_from_json(arguments["model"])
     given = read_parcel(folder, INPUT)
     host = _StageHost(context, folder, previews=arguments["previews"])
@@ -75,7 +80,8 @@ def run_stage(arguments: Mapping[str, Any], context: WorkerContext) -> None:
         sampled = engine.refine(model, request, conditions, first, host)
     else:
         sampled = engine.sample(model, request, conditions, host, keep_first)
-    write_parcel(folder, RESULT, {"latents": vars(sampled.latents), "report": sampled.report})
+    made = {"latents": vars(sampled.latents), "report": sampled.report, "held": warm.held}
+    write_parcel(folder, RESULT, made)
 
 
 def _pictures(given: Mapping[str, Any]) -> Pictures:

@@ -1,8 +1,8 @@
 """The parent's side of a worker process: start it, follow it, stop it, say how it ended.
 
 The worker is a fresh interpreter started by path (boot.py). Its messages arrive through a reader
-thread, so that the caller's loop can look at a cancel four times a second on every system. Cancel
-is cooperative first; after a grace period the process is terminated, then killed.
+thread, so that the caller's loop can look at a cancel twenty times a second on every system.
+Cancel is cooperative first; after a grace period the process is terminated, then killed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .exits import Ending, classify_exit, kernel_kill_count
 from .protocol import Message, decode, error_from_json, event_from, log_tail
 
 BOOT = Path(__file__).with_name("boot.py")
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Patience:
     silence: float = 120.0  # without heartbeat; a heartbeat needs the interpreter's lock
     cancel: float = 15.0
     terminate: float = 5.0
+    sees_end: bool = True  # a task that does not stop in time is waited for until it is gone
 
 
 class TaskFailed(WorkerDied):
@@ -153,7 +154,7 @@ class Worker:
             except queue.Empty:
                 now = time.monotonic()
                 if asked_at is not None and now - asked_at > self.patience.cancel:
-                    self.stop()
+                    self._end()
                     raise Cancelled("the worker") from None
                 if now - heard > limit:
                     self.stop()
@@ -161,7 +162,7 @@ class Worker:
                 continue
             heard, limit, self._heard = time.monotonic(), self.patience.silence, True
             if asked_at is not None and heard - asked_at > self.patience.cancel:
-                self.stop()  # it lives and beats, but does not stop
+                self._end()  # it lives and beats, but does not stop
                 raise Cancelled("the worker")
             if message is None:
                 self.process.wait()
@@ -189,6 +190,12 @@ class Worker:
             kernel_kills=self._kill_count() - self._kills_before,
         )
 
+    def _end(self) -> None:
+        if self.patience.sees_end:
+            self.stop()
+        else:
+            _kill(self.process)
+
     def release(self) -> None:
         """Ask a warm worker to give up what it keeps between tasks."""
         self._send(Message("release"))
@@ -204,6 +211,16 @@ class Worker:
             except subprocess.TimeoutExpired:
                 continue
         self.process.wait()
+
+    def abandon(self) -> threading.Thread:
+        """End the process without waiting; the thread that is given has joined when it is gone.
+
+        Pages of a large process take the system a second or two to take back.
+        """
+        _kill(self.process)
+        thread = threading.Thread(target=self.close, name="lowpeak-reaper", daemon=True)
+        thread.start()
+        return thread
 
     def close(self) -> None:
         """Let the worker leave by itself, or stop it. Safe to call twice."""

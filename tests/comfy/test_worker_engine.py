@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from lowpeak.engine.events import Event, QuietHost
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.request import Request
 from lowpeak.engine.toy import write_toy
+from lowpeak.engine.worker.child import WorkerContext
 from lowpeak.engine.worker.exits import Ending
 from lowpeak.engine.worker.supervisor import TaskFailed, Worker
 from lowpeak.nodes import worker_tasks
@@ -59,18 +61,22 @@ class Here:
     failures: list[Exception] = []  # noqa: RUF012
     arguments: list[dict[str, Any]] = []  # noqa: RUF012
 
-    def __enter__(self) -> Here:
-        return self
+    def __init__(self) -> None:
+        self.context, self.closed = WorkerContext(lambda message: None), False
 
-    def __exit__(self, *failure: object) -> None:
-        pass
+    def close(self) -> None:
+        self.closed = True
+        self.context.release()
+
+    def abandon(self) -> threading.Thread:
+        thread = threading.Thread(target=self.close)
+        thread.start()
+        return thread
 
     def run(self, task: str, arguments: Any, *, on_event: Any, is_cancelled: Any) -> Any:
-        from lowpeak.engine.worker.child import WorkerContext
-
         assert task == ".nodes.worker_tasks:run_stage"
         type(self).arguments.append(dict(arguments))
-        context = WorkerContext(lambda message: None)
+        context = self.context
         context.is_cancelled = is_cancelled  # type: ignore[method-assign]
         context.emit = on_event  # type: ignore[method-assign]
         if self.failures and arguments["stage"] in ("sample", "decode"):
@@ -212,6 +218,6 @@ def test_a_parcel_keeps_shared_tensors_texts_and_nothings(tmp_path: Path) -> Non
 
 def test_a_model_handle_travels() -> None:
     lora = LoraHandle(Path("/l/a.safetensors"), 0.5, True, "i")
-    model = ModelHandle(Path("/m/toy"), "id", 5, None, (lora,), {"blocks": 2})
+    model = ModelHandle(Path("/m/toy"), "id", 5, None, (lora,), True, {"blocks": 2})
     back = model_from_json(model_to_json(model))
-    assert back == ModelHandle(Path("/m/toy"), "id", 5, None, (lora,), {})
+    assert back == ModelHandle(Path("/m/toy"), "id", 5, None, (lora,), True, {})
