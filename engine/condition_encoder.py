@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from .checkpoint.index import open_checkpoint
+from .checkpoint.sources import REFERENCE_FOLDER
 from .errors import Cancelled, CheckpointError, RequestError
 from .parts import AUDIO_VAE, VIDEO_VAE, find_part
 from .references import ReferenceMedia
@@ -30,8 +31,6 @@ from .vae.space import exact_convolutions
 
 if TYPE_CHECKING:
     from .models import ModelSet
-
-REFERENCE_FOLDER = "transformer_ref"
 
 Tensors = Mapping[str, Tensor]
 

@@ -104,25 +104,32 @@ class LocalEngine:
         self, model: ModelHandle, request: Request, pictures: Pictures, host: Host
     ) -> Conditions:
         """Prompt and keyframes."""
-        from ..engine.stages import encode_prompt
+        from contextlib import closing
 
-        if pictures.images or pictures.videos or pictures.sounds:
-            raise RequestError(
-                "this checkpoint holds no reference transformer: use Lowpeak Keyframes, or leave "
-                "the references out",
-                field="images",
-            )
+        from ..engine.condition_encoder import ConditionEncoder, with_reference_transformer
+        from ..engine.stages import encode_prompt
+        from .reference_media import media_of, references_out
+
         models = self._models(model.checkpoint)
+        media: tuple[Any, ...] = ()
+        if pictures.images or pictures.videos or pictures.sounds:
+            with_reference_transformer(models)  # says so at once when there is none
+            media = media_of(pictures, request.geometry.frames)
         with self._session(model, models, request, host, must_fit=False) as session:
             fitted = _fitted(request.geometry, pictures, session.notice)
-            with models.text_encoder(session.placement("encode")) as encoder:
-                made = encode_prompt(session, request, encoder, fitted, models.encode_picture)
+            sees = ConditionEncoder(models.folder, models.device, host.is_cancelled)
+            with closing(sees), models.text_encoder(session.placement("encode")) as encoder:
+                made = encode_prompt(
+                    session, request, encoder, fitted, sees.picture,
+                    references=media, encode_reference=sees.reference,
+                )  # fmt: skip
         last = request.geometry.frames - 1
         keyframes = tuple(
             {"frame": 0 if item.name == "first" else last, "latent": item.latents}
             for item in made.keyframes
         )
-        return Conditions(made.text.embeds.float().cpu(), made.text.tags.cpu(), keyframes)
+        hidden, tags = made.text.embeds.float().cpu(), made.text.tags.cpu()
+        return Conditions(hidden, tags, keyframes, references_out(made.references))
 
     def sample(
         self, model: ModelHandle, request: Request, conditions: Conditions, host: Host,
@@ -176,6 +183,10 @@ class LocalEngine:
         from ..engine.stages import sample
 
         models = self._models(model.checkpoint)
+        if conditions.references:
+            from ..engine.condition_encoder import with_reference_transformer
+
+            models = with_reference_transformer(models)
         conditioning = _conditioning(request, conditions)
         passes = plan_request(request)
         times = [
@@ -318,12 +329,8 @@ def _conditioning(request: Request, conditions: Conditions) -> Any:
     """The engine's Conditioning. RequestError for what it cannot carry."""
     from ..engine.stages import Conditioning, Keyframe
     from ..engine.text.encoder import TextConditioning
+    from .reference_media import references_in
 
-    if conditions.references:
-        raise RequestError(
-            "the conditioning holds references, and this checkpoint no reference transformer",
-            field="conditioning",
-        )
     names = {0: "first", request.geometry.frames - 1: "last"}
     shape = (1, 24, 1, request.geometry.latent_height, request.geometry.latent_width)
     keyframes = []
@@ -343,7 +350,7 @@ def _conditioning(request: Request, conditions: Conditions) -> Any:
             )
         keyframes.append(Keyframe(name, latent))
     text = TextConditioning(conditions.hidden.clone(), conditions.tags.long().clone())
-    return Conditioning(text, tuple(keyframes))
+    return Conditioning(text, tuple(keyframes), references_in(conditions.references))
 
 
 def _fitted(geometry: Geometry, pictures: Pictures, notice: Callable[[str], None]) -> list[Any]:

@@ -11,6 +11,7 @@ from . import tables
 from .asking import make_request, size_problem
 from .engine_seam import Conditions
 from .handles import ModelHandle, PlanHandle, RunHandle
+from .reference_media import rows_of
 from .saving import FirstPassKeeper, save_final
 
 
@@ -71,4 +72,5 @@ def complete(request: Request, model: ModelHandle, seed: int, conditions: Condit
         first_frame="first_frame" if 0 in frames else None,
         last_frame="last_frame" if frames - {0} else None,
         references=tuple(f"reference {n + 1}" for n in range(len(conditions.references))),
+        reference_rows=rows_of(conditions.references),
     )

@@ -43,7 +43,7 @@ from .comfy_names import (
 from .header import TensorFile, read_header
 from .index import Checkpoint
 from .names import ADALN, part_groups
-from .sources import Source, Sources, read_sources
+from .sources import REFERENCE_FOLDER, Source, Sources, read_sources
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,8 @@ def find_comfy(folder: Path) -> Path | None:
         path for glob in ("*", "*/*") for path in folder.glob(f"{glob}.safetensors")
     ):
         try:
+            if path.parent.name == REFERENCE_FOLDER and path.parent != folder:
+                continue
             if is_comfy(read_header(path)):
                 found.append(path)
         except CheckpointError as broken:

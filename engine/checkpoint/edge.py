@@ -31,7 +31,15 @@ from .names import (
     root_shapes,
     stored_tensors,
 )
-from .sources import Source, check_sources, find_objects, list_missing, read_json, subfolders
+from .sources import (
+    REFERENCE_FOLDER,
+    Source,
+    check_sources,
+    find_objects,
+    list_missing,
+    read_json,
+    subfolders,
+)
 from .tables import find_table_sets
 
 FORMAT_IDS = {
@@ -108,6 +116,7 @@ def open_edge(folder: Path, top: Path) -> Checkpoint:
     _check_root(root, config, kind)
     projections = _projections(folder, config)
     reader = EdgeReader(root, blocks, projections)
+    around = (folder,) if folder.name == REFERENCE_FOLDER else (folder, folder.parent)
     return Checkpoint(
         path=folder,
         layout="edge",
@@ -117,7 +126,7 @@ def open_edge(folder: Path, top: Path) -> Checkpoint:
         reader=reader,
         block_files=blocks,
         root_file=root,
-        table_sets=find_table_sets(dict.fromkeys((folder, folder.parent, top)), manifest, config),
+        table_sets=find_table_sets(dict.fromkeys((*around, top)), manifest, config),
         has_projections=bool(projections),
         metadata=manifest,
     )

@@ -17,6 +17,7 @@ from ..errors import CheckpointError
 from .header import TensorFile, TensorSpan
 
 Expected = Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
+REFERENCE_FOLDER = "transformer_ref"  # within a checkpoint: the transformer for references
 
 
 class Source(NamedTuple):
@@ -135,9 +136,13 @@ def find_objects(value: Any, keys: set[str]) -> Iterator[dict[str, Any]]:
 
 
 def subfolders(folder: Path) -> list[Path]:
-    """Folders in `folder`, sorted; none where it may not be read."""
+    """Folders in `folder`, sorted; none where it may not be read.
+
+    The reference transformer is another model: what lies in it belongs to nobody above it.
+    """
     try:
-        return sorted(path for path in folder.iterdir() if path.is_dir())
+        found = (path for path in folder.iterdir() if path.name != REFERENCE_FOLDER)
+        return sorted(path for path in found if path.is_dir())
     except (PermissionError, FileNotFoundError, NotADirectoryError):
         return []
 

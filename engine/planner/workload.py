@@ -186,10 +186,13 @@ def block_seconds(work: Workload, calibration: Calibration) -> BlockSeconds:
 def workload(request: Request, geometry: Geometry, facts: ModelFacts) -> Workload:
     """The work of a pass of `request` at `geometry`; sizes unknown before encoding are assumed.
 
-    A keyframe and a reference picture add one frame of condition rows each.
+    A keyframe adds one frame of condition rows, and so does each reference until its file is read.
     """
     pictures = request.keyframes + len(request.references)
     text = request.text_rows
     if text is None:
         text = USUAL_TEXT_ROWS + REFERENCE_TEXT_ROWS * pictures
-    return Workload(geometry, facts, text, pictures * geometry.tokens_per_frame)
+    if request.reference_rows is None:
+        return Workload(geometry, facts, text, pictures * geometry.tokens_per_frame)
+    rows = request.keyframes * geometry.tokens_per_frame + request.reference_rows
+    return Workload(geometry, facts, text, rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +12,21 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from lowpeak.engine import references
+from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
 from lowpeak.engine.errors import Cancelled, CheckpointError, RequestError
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.geometry import Geometry
-from lowpeak.engine.models import lora_shapes
+from lowpeak.engine.models import ModelSet, lora_shapes
 from lowpeak.engine.planner.types import HardwareSnapshot
 from lowpeak.engine.request import Request
+from lowpeak.engine.sampling.conditions import fit_reference_image
 from lowpeak.engine.toy import write_toy
+from lowpeak.nodes.convert import conditioning_in, conditioning_out
 from lowpeak.nodes.engine_seam import Conditions, Latents, Pictures
 from lowpeak.nodes.handles import LoraHandle, ModelHandle, file_identity
 from lowpeak.nodes.local_engine import LocalEngine
+from lowpeak.nodes.sample import complete
 
 SIZE = Geometry(256, 256, 22)
 
@@ -42,6 +49,15 @@ class Quiet(QuietHost):
 def model(tmp_path_factory: pytest.TempPathFactory) -> ModelHandle:
     folder = tmp_path_factory.mktemp("toy") / "toy"
     write_toy(folder, size="tiny", weight_format="edge-fp8-rowwise", seed=3)
+    return ModelHandle(folder, file_identity(folder))
+
+
+@pytest.fixture(scope="module")
+def with_references(tmp_path_factory: pytest.TempPathFactory) -> ModelHandle:
+    """The miniature with a reference transformer of other weights."""
+    folder = tmp_path_factory.mktemp("toys") / "toy"
+    write_toy(folder, size="tiny", weight_format="edge-fp8-rowwise", seed=3)
+    write_toy_checkpoint(folder / "transformer_ref", size="tiny", seed=9)
     return ModelHandle(folder, file_identity(folder))
 
 
@@ -72,6 +88,51 @@ def conditions(model: ModelHandle, engine: LocalEngine) -> Conditions:
     made = engine.encode(model, Request(SIZE, prompt="a fox in snow"), Pictures(), Quiet())
     assert made.hidden.shape[0] == made.tags.shape[0] > 1
     return made
+
+
+def test_references_pass_through_core_conditioning_to_their_own_transformer(
+    model: ModelHandle, with_references: ModelHandle, engine: LocalEngine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    small = partial(fit_reference_image, max_area_px=64 * 64)
+    monkeypatch.setattr(references, "fit_reference_image", small)
+    generator = torch.Generator().manual_seed(2)
+    pictures = Pictures(
+        images=(torch.rand(1, 40, 50, 3, generator=generator),),
+        sounds=((torch.rand(2, 9600, generator=generator) - 0.5, 48_000),),
+    )
+    asked = Request(SIZE, prompt="<Picture 1> sings", references=("reference 1", "reference 2"))
+    with torch.inference_mode():  # as ComfyUI runs nodes
+        made = engine.encode(with_references, asked, pictures, Quiet())
+    assert [item["kind"] for item in made.references] == ["image", "audio"]
+    assert made.references[0]["latent"].shape == (1, 24, 1, 4, 4)
+    assert made.references[1]["audio_latent"].shape == (1, 32, 2, 8)  # 0.2 s
+    given = conditioning_in(conditioning_out(made))
+    run = complete(
+        request(with_references, base_steps=8, two_pass=False, refine_steps=None),
+        with_references,
+        7,
+        given,
+    )
+    assert run.reference_rows == 2 * 2 + 2 * 8
+    used: list[str] = []
+    real = ModelSet.denoiser
+
+    def spy(self: ModelSet, *more: Any) -> Any:
+        used.append(self.checkpoint.path.relative_to(with_references.checkpoint).parts[0])
+        return real(self, *more)
+
+    monkeypatch.setattr(ModelSet, "denoiser", spy)
+    found = engine.sample(with_references, run, given, Quiet(), lambda first: None)
+    assert bool(found.latents.video.isfinite().all()) and used == ["transformer_ref"]
+    alone = replace(run, references=(), reference_rows=None)
+    words = Conditions(given.hidden, given.tags)
+    engine.sample(with_references, alone, words, Quiet(), lambda first: None)
+    assert used[1:] == ["rowwise"]
+    with pytest.raises(RequestError, match="reference transformer"):
+        engine.encode(model, asked, pictures, Quiet())
+    with pytest.raises(RequestError, match="reference transformer"):
+        engine.sample(model, run, given, Quiet(), lambda first: None)
 
 
 def test_a_graphs_stages_agree_with_each_other_inside_inference_mode(
