@@ -1,167 +1,109 @@
-"""The browser, the server and a page with the panel open. Says what is missing when it skips."""
+"""One browser for all, a server and a context for each test. Skips say what is missing."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
-import shutil
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from browser import tools
+from browser.host import BrowserHost
 
-HERE = Path(__file__).parent
-ARTIFACTS = HERE / "artifacts"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-         "--disable-background-networking", "--disable-component-update"]  # fmt: skip
-BOOT_MS = 60_000  # a machine of two busy cores
-
-
-def host_module() -> ModuleType:
-    """tests/browser/host.py; the test folders are no packages."""
-    name = "lowpeak_tests_browser_host"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, HERE / "host.py")
-        assert spec and spec.loader
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-def _chromium() -> str | None:
-    named = os.environ.get("CHROMIUM")
-    return named or shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-def _frontend() -> Path | None:
-    if os.environ.get("COMFYUI_FRONTEND"):  # the static folder of another version
-        return Path(os.environ["COMFYUI_FRONTEND"])
-    spec = importlib.util.find_spec("comfyui_frontend_package")
-    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "static"
+LAUNCH_MS = 180_000  # a cold disk
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Chromium through Playwright."""
-    program = _chromium()
+    program = tools.chromium()
     if program is None:
-        pytest.skip("chromium is missing: make test-browser, or apt-get install chromium")
+        pytest.skip("chromium is missing: make browser, or apt-get install chromium")
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is missing")
     with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        sync_api.expect.set_options(timeout=tools.WAIT_MS)
+        running = playwright.chromium.launch(
+            executable_path=program, args=tools.FLAGS, timeout=LAUNCH_MS
+        )
         yield running
         running.close()
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[Any]:
-    """The host with the real frontend."""
-    import torch  # noqa: F401  a cold import takes longer than a page may wait for an answer
+class Opener:
+    """Opens fresh pages on a fresh server: `opener(...)` gives the page, `host` is the server."""
 
-    frontend = _frontend()
-    if frontend is None:
-        pytest.skip("comfyui-frontend-package is missing: make test-browser installs it")
-    with host_module().BrowserHost(frontend) as host:
-        yield host
+    def __init__(self, browser: Any, host: BrowserHost, show: Callable[..., None]) -> None:
+        self.host, self.pages = host, []
+        self._browser, self._show = browser, show
+        self.problems: list[str] = []
+        self.closing = ExitStack()
 
+    def __call__(self, *, width: int = 1400, height: int = 1100, **how: Any) -> Any:
+        """A new context with the panel open."""
+        context = self._browser.new_context(
+            viewport={"width": width, "height": height},
+            permissions=["clipboard-read", "clipboard-write"],
+        )
+        self.closing.callback(context.close)
+        context.set_default_timeout(tools.WAIT_MS)
+        page = context.new_page()
+        self.pages.append(page)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("response", self._note)
+        self._show(page, self.host.url, **how)
+        return page
 
-@pytest.fixture(scope="session")
-def session_page(browser: Any, server: Any) -> Iterator[Any]:
-    """The frontend, booted once. `problems` on it lists page errors and failures of our files."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1100})
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    # Only our server is there; a frontend that asks the world must not wait for it.
-    context.route(lambda url: not url.startswith(server.url), lambda route: route.abort())
-    page = context.new_page()
-    page.set_default_timeout(BOOT_MS * 3 / 4)
-    page.problems = []
-    page.on("pageerror", lambda error: page.problems.append(str(error)))
-    page.on("response", lambda answer: _note(page, answer))
-    boot(page, server)
-    yield page
-    context.close()
-
-
-def _note(page: Any, answer: Any) -> None:
-    if answer.status >= 500 or (answer.status >= 400 and "/extensions/lowpeak/" in answer.url):
-        page.problems.append(f"{answer.status} {answer.url}")
+    def _note(self, answer: Any) -> None:
+        if answer.status >= 500 or (answer.status >= 400 and "/extensions/lowpeak/" in answer.url):
+            self.problems.append(f"{answer.status} {answer.url}")
 
 
-def boot(page: Any, server: Any) -> None:
-    """Open the frontend and wait until it is usable."""
-    page.goto(server.url, wait_until="domcontentloaded")
-    page.wait_for_function("window.app?.extensionManager && window.app.graph", timeout=BOOT_MS)
-    page.wait_for_function(
-        "window.app.extensionManager.getSidebarTabs().some(tab => tab.id === 'lowpeak')",
-        timeout=BOOT_MS,
-    )
-
-
-def open_tab(page: Any) -> Any:
-    """Open our tab unless it is; gives its locator."""
-    tab = page.locator(".lowpeak")
-    if not tab.count():
-        page.evaluate("window.app.extensionManager.sidebarTab.toggleSidebarTab('lowpeak')")
-    tab.wait_for()
-    return tab
-
-
-def load_graph(page: Any, name: str) -> None:
-    """Put one of our example graphs on the canvas, alone."""
-    text = (HERE.parents[1] / f"workflows/{name}.json").read_text("utf-8")
-    page.evaluate("graph => window.app.loadGraphData(graph)", json.loads(text))
-
-
-def set_widgets(page: Any, node_type: str, values: dict[str, Any]) -> None:
-    """Change widgets of the first node of a type, as typing into them does."""
-    page.evaluate(
-        """([type, values]) => {
-            const node = window.app.graph.nodes.find(node => node.type === type);
-            for (const [name, value] of Object.entries(values)) {
-                const widget = node.widgets.find(widget => widget.name === name);
-                widget.value = value;
-                widget.callback?.(value);
-            }
-        }""",
-        [node_type, values],
-    )
-
-
-def widget(page: Any, node_type: str, name: str) -> Any:
-    """Value of a widget of the first node of a type."""
-    return page.evaluate(
-        """([type, name]) => window.app.graph.nodes.find(node => node.type === type)
-            .widgets.find(widget => widget.name === name).value""",
-        [node_type, name],
-    )
-
-
-def picture(page: Any, name: str) -> None:
-    """Keep screenshots to look at: the window, and the panel with all it holds."""
-    ARTIFACTS.mkdir(exist_ok=True)
-    page.screenshot(path=str(ARTIFACTS / f"{name}.png"))
+def _opened(browser: Any, frontend: Path | None, show: Callable[..., None]) -> Iterator[Opener]:
+    with BrowserHost(frontend) as host:
+        opener = Opener(browser, host, show)
+        with opener.closing:
+            yield opener
+        assert opener.problems == []
 
 
 @pytest.fixture
-def page(session_page: Any, server: Any) -> Iterator[Any]:
-    """The page with the light graph and the tab open, on the 8 GiB card; no problem may come up."""
-    server.engine.broken = None
-    server.engine.use(8)
-    load_graph(session_page, "text_to_video_light")
-    open_tab(session_page)
-    session_page.problems.clear()
-    yield session_page
-    assert session_page.problems == []
+def stage(browser: Any) -> Iterator[Opener]:
+    """Opens the panel on the stage: stage(locale="zh", theme="light")."""
+    yield from _opened(browser, None, tools.open_stage)
+
+
+@pytest.fixture
+def host(stage: Opener) -> BrowserHost:
+    """The server behind `page`."""
+    return stage.host
+
+
+@pytest.fixture
+def page(stage: Opener) -> Any:
+    """The panel on the stage, in English and dark, with its forecast."""
+    page = stage()
+    tools.verdict_with(page, "Fits. About")
+    return page
+
+
+@pytest.fixture(
+    params=tools.frontends() or [None], ids=lambda path: path.name if path else "no frontend"
+)
+def comfy(browser: Any, request: pytest.FixtureRequest) -> Iterator[Opener]:
+    """Opens the panel in the real frontend."""
+    if request.param is None:
+        pytest.skip("comfyui-frontend-package is missing: make browser, or set COMFYUI_FRONTEND")
+    folder = tools.static_folder(request.param)
+    yield from _opened(browser, folder, tools.open_frontend)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Iterator[None]:
-    """A failed test leaves a picture of the page."""
+    """A failed test leaves a picture of each of its pages."""
     outcome = yield
-    page = getattr(item, "funcargs", {}).get("page")
-    if call.when == "call" and page is not None and outcome.get_result().failed:
-        picture(page, f"FAILED-{item.name}")
+    if call.when != "call" or not outcome.get_result().failed:
+        return
+    for value in getattr(item, "funcargs", {}).values():
+        for number, page in enumerate(getattr(value, "pages", [])):
+            tools.picture(page, f"FAILED-{item.name}-{number}")

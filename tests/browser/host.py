@@ -1,4 +1,4 @@
-"""A small ComfyUI for the browser: real frontend, our real routes, recorded rest.
+"""A small ComfyUI for the browser: the real frontend or a stage, our real routes, recorded rest.
 
 The four /lowpeak routes are the pack's own, over a planner that sees a fixed machine, so the panel
 is tested against the JSON it will get. A queued prompt is "run" by replaying engine events.
@@ -7,10 +7,11 @@ is tested against the JSON it will get. A queued prompt is "run" by replaying en
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,12 +29,13 @@ from lowpeak.nodes.runs import RunBook
 from lowpeak.nodes.tables import ALL, In, NodeTable
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+STAGE = Path(__file__).resolve().parent / "stage"
+START_SECONDS = 60
 CHECKPOINT = "vdn-minimax-h3-edge"
 EVENT_SECONDS = 0.02
 KINDS = {"int": "INT", "float": "FLOAT", "string": "STRING", "bool": "BOOLEAN", "combo": "COMBO"}
 ANSWERS: dict[str, Any] = {
     "/extensions": ["/extensions/lowpeak/lowpeak.js"],
-    "/settings": {"Comfy.TutorialCompleted": True, "Comfy.InstalledVersion": "1.49.6"},
     "/users": {"storage": "server", "migrated": True},
     "/features": {"supports_preview_metadata": True},
     "/system_stats": {
@@ -62,14 +64,18 @@ class FixedEngine:
             ram_available_bytes=26 * GIB,
         )  # fmt: skip
         self.broken: Exception | None = None
+        self.use(8)
 
     def machine(self) -> Mapping[str, Any]:
         return self.snapshot.as_json()
 
-    def use(self, vram_gib: float) -> None:
-        """Another card in this machine."""
-        size = int(vram_gib * GIB)
-        self.snapshot = replace(self.snapshot, vram_total_bytes=size, vram_free_bytes=size)
+    def use(self, vram_gib: float, ram_gib: float = 32) -> None:
+        """Other memory in this machine, all of it free."""
+        vram, ram = int(vram_gib * GIB), int(ram_gib * GIB)
+        self.snapshot = replace(
+            self.snapshot, vram_total_bytes=vram, vram_free_bytes=vram,
+            ram_total_bytes=ram, ram_available_bytes=ram,
+        )  # fmt: skip
 
     def forecast(self, request: Any, model: Any, capacities: Mapping[str, Any]) -> dict[str, Any]:
         if self.broken is not None:
@@ -81,7 +87,11 @@ class FixedEngine:
         machine = self.snapshot
         if other:
             machine = snapshot_from_options(**other, here=lambda: self.snapshot)
-        return forecast(request, machine, ModelFacts())
+        if "card" not in other:  # as the real engine: the speed is this card's
+            same = {"device_name": self.snapshot.device_name, "capability": (8, 9)}
+            machine = replace(machine, **same)  # type: ignore[arg-type]
+        brief = capacities.get("brief")
+        return forecast(request, machine, ModelFacts(), what_if=not brief)
 
 
 @dataclass
@@ -92,13 +102,20 @@ class Replay:
     report: dict[str, Any]
     status: str = "done"
     error: dict[str, Any] | None = None
+    others: dict[str, int] = field(default_factory=dict)
 
 
 class BrowserHost:
-    """The server, in a thread of its own. `url` is known once it is entered."""
+    """The server of one test, in a thread of its own. `url` is known once it is entered.
 
-    def __init__(self, frontend: Path) -> None:
+    frontend: static folder of ComfyUI's frontend; None serves the stage in its place.
+    settings: what the user has set in ComfyUI.
+    """
+
+    def __init__(self, frontend: Path | None = None, **settings: Any) -> None:
         self.engine = FixedEngine()
+        self.settings = {"Comfy.TutorialCompleted": True, "Comfy.InstalledVersion": "1.49.6",
+                         **settings}  # fmt: skip
         self.runs = RunBook()
         self.replay: Callable[[dict[str, Any]], Replay] | None = None
         self.prompts: list[dict[str, Any]] = []
@@ -114,10 +131,11 @@ class BrowserHost:
 
     def __enter__(self) -> BrowserHost:
         self._thread.start()
-        assert self._ready.wait(20), "the test server did not start"
+        assert self._ready.wait(START_SECONDS), "the test server did not start"
         return self
 
     def __exit__(self, *failure: object) -> None:
+        self.go.set()  # a run that a failed test left waiting
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
 
@@ -145,6 +163,7 @@ class BrowserHost:
         add_routes(table, pack)
         table.get("/object_info")(self._object_info)
         table.post("/prompt")(self._prompt)
+        table.get("/settings")(self._settings)
         for path, answer in ANSWERS.items():
             table.get(path)(_says(answer))
         for path in ("/settings", "/settings/{id}", "/userdata/{id}"):
@@ -156,8 +175,12 @@ class BrowserHost:
             for prefix in ("/api", ""):
                 app.router.add_route(route.method, prefix + route.path, route.handler)
         app.router.add_static("/extensions/lowpeak", REPOSITORY / "web/dist")
+        if self._frontend is None:
+            app.router.add_get("/scripts/{name}.js", _stage_script)
+            app.router.add_static("/stage", STAGE)
         app.router.add_get("/", self._index)
-        app.router.add_static("/", self._frontend)
+        if self._frontend is not None:
+            app.router.add_static("/", self._frontend)
         return app
 
     @web.middleware
@@ -166,10 +189,13 @@ class BrowserHost:
         return await handler(request)
 
     async def _index(self, request: web.Request) -> web.FileResponse:
-        return web.FileResponse(self._frontend / "index.html")
+        return web.FileResponse((self._frontend or STAGE) / "index.html")
+
+    async def _settings(self, request: web.Request) -> web.Response:
+        return web.json_response(self.settings)
 
     async def _object_info(self, request: web.Request) -> web.Response:
-        return web.json_response(object_info())
+        return web.json_response(text=object_info())
 
     async def _socket(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
@@ -210,8 +236,10 @@ class BrowserHost:
                 await asyncio.to_thread(self.go.wait, 120)
                 continue
             await asyncio.sleep(EVENT_SECONDS)
-            sequence = self.runs.take(run_id, event)
-            message = {**event.as_json(), "run_id": run_id, "node_id": node, "sequence": sequence}
+            others = replay.others if event.kind == "progress" else {}
+            sequence = self.runs.take(run_id, event, others)
+            message = {**event.as_json(), **others, "run_id": run_id, "node_id": node,
+                       "sequence": sequence}  # fmt: skip
             await self._send("lowpeak.run", message)
         self.runs.end(run_id, replay.status, report=replay.report, error=replay.error)
         if replay.error is not None:
@@ -235,10 +263,17 @@ def _says(answer: Any) -> Any:
     return handler
 
 
-def object_info() -> dict[str, Any]:
-    """Core's nodes as recorded, ours from their tables."""
+async def _stage_script(request: web.Request) -> web.Response:
+    """`app` and `api` where the panel imports them from."""
+    text = f'export {{ {request.match_info["name"]} }} from "/stage/comfy.js";'
+    return web.Response(text=text, content_type="text/javascript")
+
+
+@functools.cache
+def object_info() -> str:
+    """Core's nodes as recorded, ours from their tables; JSON."""
     recorded = json.loads((REPOSITORY / "tests/data/core_nodes.json").read_text("utf-8"))
-    return {**recorded["nodes"], **{table.id: _described(table) for table in ALL}}
+    return json.dumps({**recorded["nodes"], **{table.id: _described(table) for table in ALL}})
 
 
 def _described(table: NodeTable) -> dict[str, Any]:

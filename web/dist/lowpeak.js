@@ -1,8 +1,310 @@
-import { api as zr } from "../../scripts/api.js";
-import { app as Xn } from "../../scripts/app.js";
-class es extends Error {
+import { api as sa } from "../../scripts/api.js";
+import { app as as } from "../../scripts/app.js";
+const oa = "unknown", ia = "{width} × {height}", ra = {
+  "tab.tooltip": "Lowpeak: will it fit, how long will it take",
+  "axis.vram": "VRAM",
+  "axis.ram": "RAM",
+  "axis.disk": "disk",
+  "phase.encode": "Encode",
+  "phase.sample_low": "First pass",
+  "phase.upscale": "Upscale",
+  "phase.sample_high": "Second pass",
+  "phase.decode": "Decode",
+  "phase.only": "Sample",
+  "limit.compute": "the card's speed",
+  "limit.link": "the link to the card",
+  "limit.disk": "the disk",
+  unknown: oa,
+  "time.seconds": "{s} s",
+  "time.minutes": "{m} min {s} s",
+  "time.hours": "{h} h {m} min",
+  "time.short_minutes": "{m} m",
+  "time.short_hours": "{h} h",
+  "list.and": " and ",
+  "list.comma": ", ",
+  "list.stop": ". ",
+  "list.end": ".",
+  size: ia,
+  "size.length": "{width} × {height} · {s} s",
+  "machine.no_gpu": "no GPU",
+  "machine.axis": "{amount} {axis}",
+  "passes.one": "one pass",
+  "passes.two": "two passes",
+  "verdict.fits": "Fits. About {time}",
+  "verdict.range": "Between {low} and {high}",
+  "verdict.limited": "Limited by {limit}",
+  "verdict.peak": "Peak {used}",
+  "verdict.used": "{peak} of {free} {axis}",
+  "verdict.used_alone": "{peak} {axis}",
+  "refusal.plain": "Does not fit",
+  "refusal.one": "Does not fit: {axes} is short by {amount}",
+  "refusal.many": "Does not fit: {axes} are short by {amount}",
+  "refusal.detail": "{phase} of {size} needs {need} of {axis}; {have} is usable.",
+  "refusal.enough": " {axis} would be enough.",
+  "before.none": "No forecast",
+  "before.working": "Working out the forecast …",
+  "before.no_sampler": "The graph holds no Lowpeak Sample yet. Add one, or open a template under Lowpeak.",
+  "before.unknown": "Known only when it runs: {names}. Defaults stand in.",
+  "before.again": "Check again",
+  "offers.title": "Fits instead",
+  "offers.none": "No smaller size fits either",
+  "offers.use": "Use",
+  "offers.use_label": "Use a size that fits: {size}",
+  "offers.close": "Close other programs",
+  "offers.elsewhere": "Some of the graph's sizes come from elsewhere; please set them there.",
+  "section.canvas": "Graph on the canvas",
+  "section.bars": "Peaks by phase",
+  "section.blocks": "Where the {count} blocks wait",
+  "section.why": "Why",
+  "section.what_if": "What if",
+  "section.map": "Time by VRAM and RAM",
+  "section.last": "Last run",
+  "section.past": "Past runs",
+  "section.kernels": "Kernels used",
+  "section.lora": "LoRA",
+  "section.now": "Now",
+  "legend.margin": "kept free",
+  "legend.end": "end of memory",
+  "legend.measured": "measured",
+  "bar.time": "forecast",
+  "bar.both": "took, and forecast",
+  "bar.of": " of {time}",
+  "bar.label": "{phase}, {axis}: forecast {amount}",
+  "bar.measured": "{label}, measured {amount}",
+  "blocks.label": "Blocks: {text}",
+  "blocks.card": "on the card",
+  "blocks.ram": "in RAM",
+  "blocks.disk": "read from disk each step",
+  "blocks.count": "{count} {where}",
+  "blocks.one": "Block {number}: {where}",
+  "blocks.which": "{where}: blocks {numbers}",
+  "why.arithmetic": "This placement sums in another order: latents differ in their last bits.",
+  "what_if.card": "Card",
+  "what_if.this_card": "this card's speed",
+  "what_if.option": "{name}, {amount}",
+  "what_if.slider": "{axis} of the other machine",
+  "what_if.would_fit": "{size} would fit.",
+  "map.vram": "VRAM, GiB",
+  "map.ram": "RAM",
+  "map.fits": "{vram} GiB VRAM, {ram} GiB RAM: about {time}, limited by {limit}",
+  "map.short": "{vram} GiB VRAM, {ram} GiB RAM: does not fit, {axes} is short",
+  "map.waiting": "{vram} GiB VRAM, {ram} GiB RAM: being worked out",
+  "map.fast": "faster",
+  "map.slow": "slower",
+  "map.no": "– does not fit",
+  "map.here": "this machine",
+  "now.head": "Now: {what}",
+  "now.step": "step {step} of {steps}",
+  "now.left": "about {time} left",
+  "now.between": "between two phases",
+  "now.progress": "Steps of this phase",
+  "now.curve": "{axis} of this run: {text}",
+  "now.ours": "Lowpeak {amount}",
+  "now.other": "other programs {amount}",
+  "now.evictable": "can be freed {amount}",
+  "now.of": "of {amount}",
+  "now.planned": "Other programs held {parts} when it was planned.",
+  "now.held": "{amount} of {axis}",
+  "run.failed": "Failed",
+  "run.cancelled": "Stopped",
+  "run.done": "Done",
+  "run.took": "Took {time}",
+  "run.no_reason": "no reason given",
+  "row.done": "done",
+  "row.failed": "failed",
+  "row.cancelled": "stopped",
+  "row.running": "running",
+  "copy.button": "Copy report",
+  "copy.what": "JSON; no prompt, no paths",
+  "copy.done": "Copied.",
+  "copy.refused": "The browser refused.",
+  "lora.bound": "{file}: {bound} of {all} tensors bound",
+  "lora.left": "{count} left out: {reason}",
+  "kernels.used": "{stage}: {name}",
+  "kernels.because": "{stage}: {name} ({reason})",
+  "kernels.against": "not {name}: {reason}",
+  "kernels.changes": "Changes the last bits of the result: {names}",
+  "diff.line": "{phase}: {parts}.",
+  "diff.time_more": "took {n} % longer",
+  "diff.time_less": "took {n} % less time",
+  "diff.time_same": "took as forecast",
+  "diff.more": "{axis} {n} % more",
+  "diff.less": "{axis} {n} % less",
+  "diff.same": "{axis} as forecast",
+  "past.when": "when",
+  "past.size": "size",
+  "past.forecast": "forecast",
+  "past.took": "took",
+  "past.today": "today {time}",
+  "past.other_day": "{day} {time}",
+  "past.error": "Measured against forecast over {count} runs. Newest: time {time}, VRAM {vram}.",
+  "past.time": "time",
+  "error.silent": "ComfyUI does not answer.",
+  "error.routes": "Lowpeak's routes are missing: its server part did not load.",
+  "error.status": "ComfyUI answered {status}."
+}, aa = "未知", ca = "{width} × {height}", ua = {
+  "tab.tooltip": "Lowpeak：放不放得下，要多久",
+  "axis.vram": "显存",
+  "axis.ram": "内存",
+  "axis.disk": "磁盘",
+  "phase.encode": "编码",
+  "phase.sample_low": "第一遍",
+  "phase.upscale": "放大",
+  "phase.sample_high": "第二遍",
+  "phase.decode": "解码",
+  "phase.only": "采样",
+  "limit.compute": "显卡速度",
+  "limit.link": "显卡总线",
+  "limit.disk": "磁盘",
+  unknown: aa,
+  "time.seconds": "{s} 秒",
+  "time.minutes": "{m} 分 {s} 秒",
+  "time.hours": "{h} 小时 {m} 分",
+  "time.short_minutes": "{m} 分",
+  "time.short_hours": "{h} 时",
+  "list.and": "和",
+  "list.comma": "，",
+  "list.stop": "。",
+  "list.end": "。",
+  size: ca,
+  "size.length": "{width} × {height} · {s} 秒",
+  "machine.no_gpu": "没有显卡",
+  "machine.axis": "{axis} {amount}",
+  "passes.one": "单遍",
+  "passes.two": "两遍",
+  "verdict.fits": "放得下，约 {time}",
+  "verdict.range": "在 {low} 与 {high} 之间",
+  "verdict.limited": "瓶颈：{limit}",
+  "verdict.peak": "峰值：{used}",
+  "verdict.used": "{axis} {peak} / {free}",
+  "verdict.used_alone": "{axis} {peak}",
+  "refusal.plain": "放不下",
+  "refusal.one": "放不下：{axes}差 {amount}",
+  "refusal.many": "放不下：{axes}差 {amount}",
+  "refusal.detail": "{size} 的{phase}需要{axis} {need}，可用 {have}。",
+  "refusal.enough": "{axis}是够的。",
+  "before.none": "没有预测",
+  "before.working": "正在预测……",
+  "before.no_sampler": "画布上还没有 Lowpeak Sample 节点。请添加一个，或打开 Lowpeak 下的模板。",
+  "before.unknown": "运行时才知道：{names}。暂用默认值。",
+  "before.again": "再查一次",
+  "offers.title": "这些放得下",
+  "offers.none": "更小的尺寸也放不下",
+  "offers.use": "采用",
+  "offers.use_label": "采用放得下的尺寸：{size}",
+  "offers.close": "关闭其他程序",
+  "offers.elsewhere": "有些尺寸来自画布别处，请在那里修改。",
+  "section.canvas": "画布上的工作流",
+  "section.bars": "各阶段峰值",
+  "section.blocks": "{count} 个块放在哪里",
+  "section.why": "原因",
+  "section.what_if": "换一台机器",
+  "section.map": "不同显存和内存下的用时",
+  "section.last": "上次运行",
+  "section.past": "历史记录",
+  "section.kernels": "所用算子",
+  "section.lora": "LoRA",
+  "section.now": "正在运行",
+  "legend.margin": "预留",
+  "legend.end": "内存上限",
+  "legend.measured": "实测",
+  "bar.time": "预测",
+  "bar.both": "实际与预测",
+  "bar.of": " / {time}",
+  "bar.label": "{phase}，{axis}：预测 {amount}",
+  "bar.measured": "{label}，实测 {amount}",
+  "blocks.label": "块：{text}",
+  "blocks.card": "在显卡上",
+  "blocks.ram": "在内存里",
+  "blocks.disk": "每步从磁盘读取",
+  "blocks.count": "{count} 个{where}",
+  "blocks.one": "第 {number} 块：{where}",
+  "blocks.which": "{where}：第 {numbers} 块",
+  "why.arithmetic": "这种安排改变了求和顺序：潜变量的末位会不同。",
+  "what_if.card": "显卡",
+  "what_if.this_card": "本机显卡的速度",
+  "what_if.option": "{name}，{amount}",
+  "what_if.slider": "另一台机器的{axis}",
+  "what_if.would_fit": "{size} 放得下。",
+  "map.vram": "显存，GiB",
+  "map.ram": "内存",
+  "map.fits": "显存 {vram} GiB，内存 {ram} GiB：约 {time}，瓶颈是{limit}",
+  "map.short": "显存 {vram} GiB，内存 {ram} GiB：放不下，{axes}不够",
+  "map.waiting": "显存 {vram} GiB，内存 {ram} GiB：正在计算",
+  "map.fast": "较快",
+  "map.slow": "较慢",
+  "map.no": "– 放不下",
+  "map.here": "本机",
+  "now.head": "正在运行：{what}",
+  "now.step": "第 {step} 步，共 {steps} 步",
+  "now.left": "约剩 {time}",
+  "now.between": "两个阶段之间",
+  "now.progress": "本阶段的步数",
+  "now.curve": "本次运行的{axis}：{text}",
+  "now.ours": "Lowpeak {amount}",
+  "now.other": "其他程序 {amount}",
+  "now.evictable": "可释放 {amount}",
+  "now.of": "共 {amount}",
+  "now.planned": "规划时其他程序占用：{parts}。",
+  "now.held": "{axis} {amount}",
+  "run.failed": "失败",
+  "run.cancelled": "已停止",
+  "run.done": "完成",
+  "run.took": "用时 {time}",
+  "run.no_reason": "没有给出原因",
+  "row.done": "完成",
+  "row.failed": "失败",
+  "row.cancelled": "已停止",
+  "row.running": "运行中",
+  "copy.button": "复制报告",
+  "copy.what": "JSON，不含提示词和路径",
+  "copy.done": "已复制。",
+  "copy.refused": "浏览器拒绝了。",
+  "lora.bound": "{file}：{all} 个张量中绑定了 {bound} 个",
+  "lora.left": "未用 {count} 个：{reason}",
+  "kernels.used": "{stage}：{name}",
+  "kernels.because": "{stage}：{name}（{reason}）",
+  "kernels.against": "未用 {name}：{reason}",
+  "kernels.changes": "会改变结果末位：{names}",
+  "diff.line": "{phase}：{parts}。",
+  "diff.time_more": "用时多 {n} %",
+  "diff.time_less": "用时少 {n} %",
+  "diff.time_same": "用时与预测一致",
+  "diff.more": "{axis}多 {n} %",
+  "diff.less": "{axis}少 {n} %",
+  "diff.same": "{axis}与预测一致",
+  "past.when": "时间",
+  "past.size": "尺寸",
+  "past.forecast": "预测",
+  "past.took": "实际",
+  "past.today": "今天 {time}",
+  "past.other_day": "{day} {time}",
+  "past.error": "{count} 次运行的实测与预测之差。最近一次：用时 {time}，显存 {vram}。",
+  "past.time": "用时",
+  "error.silent": "ComfyUI 没有响应。",
+  "error.routes": "缺少 Lowpeak 的接口：它的服务器部分没有加载。",
+  "error.status": "ComfyUI 返回了 {status}。"
+}, Ps = { en: ra, zh: ua };
+let Ds = "en";
+function Ai(e) {
+  const t = String(e ?? "").toLowerCase().split(/[-_]/)[0];
+  return t in Ps ? t : "en";
 }
-class Fr {
+function fa(e) {
+  Ds = Ai(e);
+}
+function sn() {
+  return Ds;
+}
+function v(e, t = {}) {
+  return Ps[Ds][e].replace(/\{(\w+)\}/g, (l, n) => String(t[n]));
+}
+function Yt(e) {
+  return e.join(v("list.comma"));
+}
+class cs extends Error {
+}
+class pa {
   constructor(t, l) {
     this.app = t, this.api = l;
   }
@@ -29,6 +331,15 @@ class Fr {
       body: JSON.stringify({ prompt: t, ...l })
     });
   }
+  /** One line of the capacity map: a cell for each amount of VRAM. */
+  async cells(t, l, n) {
+    const s = JSON.stringify({ prompt: t, ...n, each_vram_gib: l }), r = { method: "POST", headers: { "Content-Type": "application/json" }, body: s };
+    return (await this.ask("/lowpeak/forecast", r)).cells;
+  }
+  /** ComfyUI's language. */
+  locale() {
+    return this.app.extensionManager.setting?.get("Comfy.Locale");
+  }
   async prompt() {
     return (await this.app.graphToPrompt()).output;
   }
@@ -38,9 +349,9 @@ class Fr {
       for (const s of n?.nodes ?? n?._nodes ?? [])
         if (s.subgraph && l(s.subgraph), !!/Lowpeak|MiniMaxH3|Primitive/.test(s.type ?? "")) {
           t.push(s.id, s.type, s.mode);
-          for (const r of s.widgets ?? [])
-            (["number", "boolean"].includes(typeof r.value) || Vr(r.value)) && t.push(r.value);
-          for (const r of s.inputs ?? []) t.push(r.link ?? 0);
+          for (const a of s.widgets ?? [])
+            (["number", "boolean"].includes(typeof a.value) || ha(a.value)) && t.push(a.value);
+          for (const a of s.inputs ?? []) t.push(a.link ?? 0);
         }
     };
     return l(this.graph()), JSON.stringify(t);
@@ -49,7 +360,7 @@ class Fr {
   apply(t) {
     const l = [];
     for (const n of t) {
-      const s = this.find(n.node)?.widgets?.find((r) => r.name === n.widget);
+      const s = this.find(n.node)?.widgets?.find((a) => a.name === n.widget);
       if (!s) {
         l.push(n);
         continue;
@@ -73,87 +384,109 @@ class Fr {
     try {
       n = await this.api.fetchApi(t, l);
     } catch {
-      throw new es("ComfyUI does not answer.");
+      throw new cs(v("error.silent"));
     }
-    const r = (Date.parse(n.headers.get("Date") ?? "") - Date.now()) / 1e3;
-    Math.abs(r) > 2 && (this.skew = r);
-    const a = await n.json().catch(() => null);
-    if (n.ok && a) return a;
-    throw n.status === 404 && !a ? new es("Lowpeak's routes are missing: its server part did not load.") : new es(a?.message || `ComfyUI answered ${n.status}.`);
+    const a = (Date.parse(n.headers.get("Date") ?? "") - Date.now()) / 1e3;
+    Math.abs(a) > 2 && (this.skew = a);
+    const r = await n.json().catch(() => null);
+    if (n.ok && r) return r;
+    throw n.status === 404 && !r ? new cs(v("error.routes")) : new cs(r?.message || v("error.status", { status: n.status }));
   }
 }
-function Vr(e) {
+function ha(e) {
   return typeof e == "string" && e.length < 80;
 }
-const Br = 200, Or = ["LowpeakSample", "LowpeakRefine", "LowpeakPlan"], fi = 50;
-function Ir(e) {
-  return Object.values(e).some((t) => Or.includes(t.class_type));
+const bs = [
+  ["rtx-3050-8", "RTX 3050", 8],
+  ["rtx-3060", "RTX 3060", 12],
+  ["rtx-3080", "RTX 3080", 10],
+  ["rtx-3090", "RTX 3090", 24],
+  ["rtx-4060", "RTX 4060", 8],
+  ["rtx-4060-ti-16", "RTX 4060 Ti 16", 16],
+  ["rtx-4070", "RTX 4070", 12],
+  ["rtx-4080-super", "RTX 4080 Super", 16],
+  ["rtx-4090", "RTX 4090", 24],
+  ["rtx-5060", "RTX 5060", 8],
+  ["rtx-5070", "RTX 5070", 12],
+  ["rtx-5080", "RTX 5080", 16],
+  ["rtx-5090", "RTX 5090", 32],
+  ["rtx-pro-6000", "RTX Pro 6000", 96]
+], da = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96], ma = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256], ga = [4, 6, 8, 10, 12, 16, 24, 32], Ei = [8, 12, 16, 24, 32, 64];
+function vs(e, t) {
+  let l = 0;
+  return e.forEach((n, s) => {
+    Math.abs(n - t) < Math.abs(e[l] - t) && (l = s);
+  }), l;
 }
-function go(e) {
-  const t = (l) => typeof l == "string" && l.length > Br ? "" : l;
+const wa = 200, ba = ["LowpeakSample", "LowpeakRefine", "LowpeakPlan"], Li = 50;
+function va(e) {
+  return Object.values(e).some((t) => ba.includes(t.class_type));
+}
+function us(e) {
+  const t = (l) => typeof l == "string" && l.length > wa ? "" : l;
   return Object.fromEntries(
     Object.entries(e).map(([l, n]) => [
       l,
       {
         class_type: n.class_type,
         inputs: Object.fromEntries(
-          Object.entries(n.inputs ?? {}).filter(([s]) => s !== "prompt" && s !== "text").map(([s, r]) => [s, t(r)])
+          Object.entries(n.inputs ?? {}).filter(([s]) => s !== "prompt" && s !== "text").map(([s, a]) => [s, t(a)])
         )
       }
     ])
   );
 }
-function Gr(e, t, l) {
+function xa(e, t, l) {
   const n = t == null ? void 0 : e[t];
   if (!n || t == null) return [];
-  const s = Wr(e, t, n), r = e[s];
-  if (!r) return [];
-  const a = [];
-  for (const [p, f] of Object.entries(e)) {
-    const d = Hr(e, f, r) && /Lowpeak|MiniMaxH3/.test(f.class_type);
-    p !== s && !d || (dn(a, e, p, "width", l.width), dn(a, e, p, "height", l.height), dn(a, e, p, "seconds", Math.round(l.seconds * 10) / 10), l.frames != null && dn(a, e, p, "length", l.frames));
+  const s = ya(e, t, n), a = e[s];
+  if (!a) return [];
+  const r = [];
+  for (const [u, p] of Object.entries(e)) {
+    const d = ka(e, p, a) && /Lowpeak|MiniMaxH3/.test(p.class_type);
+    u !== s && !d || (vn(r, e, u, "width", l.width), vn(r, e, u, "height", l.height), vn(r, e, u, "seconds", Math.round(l.seconds * 10) / 10), l.frames != null && vn(r, e, u, "length", l.frames));
   }
-  return a.filter(
-    (p, f) => a.findIndex((d) => d.node === p.node && d.widget === p.widget) === f
+  return r.filter(
+    (u, p) => r.findIndex((d) => d.node === u.node && d.widget === u.widget) === p
   );
 }
-function Wr(e, t, l) {
+function ya(e, t, l) {
   for (const n of ["plan", "size_from"]) {
-    const s = ys(e, l.inputs[n]);
+    const s = Cs(e, l.inputs[n]);
     if (s != null && "width" in e[s].inputs) return s;
   }
   return t;
 }
-function ys(e, t) {
+function Cs(e, t) {
   if (!Array.isArray(t) || t.length !== 2) return null;
   const l = String(t[0]);
   return l in e ? l : null;
 }
-function wo(e, t) {
-  for (let l = 0; l < fi; l++) {
-    const n = ys(e, t);
+function Eo(e, t) {
+  for (let l = 0; l < Li; l++) {
+    const n = Cs(e, t);
     if (n == null) return t;
     t = e[n].inputs.value;
   }
 }
-function Hr(e, t, l) {
+function ka(e, t, l) {
   return ["width", "height"].every((n) => {
-    const s = wo(e, t.inputs[n]);
-    return typeof s == "number" && s === wo(e, l.inputs[n]);
+    const s = Eo(e, t.inputs[n]);
+    return typeof s == "number" && s === Eo(e, l.inputs[n]);
   });
 }
-function dn(e, t, l, n, s) {
-  let r = l, a = n;
-  for (let p = 0; p < fi; p++) {
-    const f = t[r]?.inputs[a], d = ys(t, f);
+function vn(e, t, l, n, s) {
+  let a = l, r = n;
+  for (let u = 0; u < Li; u++) {
+    const p = t[a]?.inputs[r], d = Cs(t, p);
     if (d == null) {
-      typeof f == "number" && e.push({ node: r, widget: a, value: s });
+      typeof p == "number" && e.push({ node: a, widget: r, value: s });
       return;
     }
-    r = d, a = "value";
+    a = d, r = "value";
   }
 }
-const jr = 600, Ur = {
+const _a = 600, Sa = {
   machine: null,
   notices: [],
   prompt: null,
@@ -161,17 +494,21 @@ const jr = 600, Ur = {
   planBusy: !1,
   planError: "",
   active: null,
+  recent: [],
   last: null,
   runs: [],
   serverError: "",
-  whatIf: { card: "", vramGib: 8, ramGib: 16, plan: null, error: "", busy: !1 },
-  seen: 0
+  whatIf: { card: "", vramGib: 8, ramGib: 16, plan: null, error: "", busy: !1, open: !1 },
+  map: { vramGib: [], lines: {}, error: "" }
 };
-function Yr(e, t) {
+function Ma(e, t) {
   switch (t.type) {
     case "server": {
-      const { machine: l, active: n, last: s, notices: r } = t.state;
-      return { ...e, machine: l, notices: r, active: n, last: s ?? e.last, serverError: "" };
+      const { machine: l, last: n, notices: s } = t.state, a = e.recent.filter(({ event: u }) => u.run_id === t.state.active?.run_id), r = a.reduce(
+        (u, { event: p, unixSeconds: d }) => Lo(u, p, d),
+        t.state.active
+      );
+      return { ...e, machine: l, notices: s, active: r, recent: a, last: n ?? e.last, serverError: "" };
     }
     case "server-error":
       return { ...e, serverError: t.message };
@@ -185,35 +522,43 @@ function Yr(e, t) {
       return { ...e, plan: null, planBusy: !1, planError: t.message };
     case "what-if":
       return { ...e, whatIf: { ...e.whatIf, ...t.change } };
+    case "map":
+      return { ...e, map: { ...e.map, ...t.map } };
     case "runs":
       return { ...e, runs: t.runs };
-    case "event":
-      return { ...e, active: qr(e.active, t.event, t.unixSeconds) };
+    case "event": {
+      const { event: l, unixSeconds: n } = t, s = [...e.recent, { event: l, unixSeconds: n }].slice(-200);
+      return { ...e, recent: s, active: Lo(e.active, l, n) };
+    }
     case "run": {
       const l = t.run.status !== "running", n = e.active?.run_id === t.run.run_id;
       return l ? { ...e, last: t.run, active: n ? null : e.active } : { ...e, active: t.run };
     }
   }
 }
-function qr(e, t, l) {
-  const n = e?.run_id === t.run_id ? e : Kr(t.run_id, l);
+function Lo(e, t, l) {
+  const n = e?.run_id === t.run_id ? e : Ta(t.run_id, l);
   if (t.sequence <= n.sequence) return n;
   const s = { ...n, status: "running", sequence: t.sequence };
   if (t.kind === "notice")
     return t.message && (s.notices = [...n.notices, t.message]), s;
-  const r = n.phases[t.phase] ?? {};
-  if (s.phases = { ...n.phases, [t.phase]: { ...r, [t.kind]: t } }, t.kind === "progress") {
-    const a = Math.max(0, l - n.started_unix_seconds), p = n.curve.at(-1)?.[0] ?? 0, f = [
-      Math.max(a, p),
+  const a = n.phases[t.phase] ?? {};
+  if (s.phases = { ...n.phases, [t.phase]: { ...a, [t.kind]: t } }, t.kind === "progress") {
+    const r = Math.max(0, l - n.started_unix_seconds), u = n.curve.at(-1)?.[0] ?? 0, p = [
+      Math.max(r, u),
       t.phase,
       t.vram_bytes ?? null,
-      t.ram_bytes ?? null
-    ], d = [...n.curve, f];
-    s.curve = d.length > jr ? d.filter((y, g) => g % 2 === 0) : d;
+      t.ram_bytes ?? null,
+      t.vram_other_bytes ?? null,
+      t.vram_evictable_bytes ?? null,
+      t.ram_other_bytes ?? null,
+      t.ram_evictable_bytes ?? null
+    ], d = [...n.curve, p];
+    s.curve = d.length > _a ? d.filter((x, g) => g % 2 === 0) : d;
   }
   return s;
 }
-function Kr(e, t) {
+function Ta(e, t) {
   return {
     run_id: e,
     started_unix_seconds: t,
@@ -228,48 +573,59 @@ function Kr(e, t) {
     sequence: 0
   };
 }
-function Jr(e) {
+function Aa(e) {
   const { curve: t, ...l } = e;
   return JSON.stringify(l, null, 2);
 }
-const bo = 350, Zr = 700, Qr = ["execution_success", "execution_error", "execution_interrupted", "executed"];
-class Xr {
+const Po = 350, Ea = 700, La = ["execution_success", "execution_error", "execution_interrupted", "executed"];
+class Pa {
   constructor(t) {
-    this.host = t, t.api.addEventListener("lowpeak.run", (l) => {
+    this.host = t, this.followLanguage(), t.api.addEventListener("lowpeak.run", (l) => {
       const n = l.detail;
       this.state.active?.run_id !== n.run_id && this.later("state", () => this.refresh()), this.dispatch({ type: "event", event: n, unixSeconds: t.unixSeconds() });
     });
-    for (const l of Qr)
+    for (const l of La)
       t.api.addEventListener(l, () => {
         this.state.active && this.later("state", () => this.refresh());
       });
     t.api.addEventListener("reconnected", () => this.later("state", () => this.refresh()));
   }
   host;
-  state = Ur;
+  state = Sa;
   listeners = /* @__PURE__ */ new Set();
   timers = /* @__PURE__ */ new Map();
   watch;
   signature = "";
   asked = 0;
+  refreshes = 0;
   askedWhatIf = 0;
+  askedMap = 0;
+  /** Called when ComfyUI's language changed: everything shown is to be drawn anew. */
+  onLanguage = () => {
+  };
+  followLanguage() {
+    fa(this.host.locale());
+  }
   /** The tab is open: ask for everything and watch the graph until `close`. */
   open(t) {
-    this.listeners.add(t), this.signature = "", this.refresh(), this.look(), this.watch ??= setInterval(() => this.look(), Zr);
+    this.listeners.add(t), this.signature = "", this.refresh(), this.look(), this.watch ??= setInterval(() => this.look(), Ea);
   }
   close(t) {
     this.listeners.delete(t), !this.listeners.size && (clearInterval(this.watch), this.watch = void 0);
   }
   dispatch(t) {
-    this.state = Yr(this.state, t);
+    this.state = Ma(this.state, t);
     for (const l of this.listeners) l();
   }
+  /** Ask the server for everything but the forecast. The newest question wins. */
   async refresh() {
+    const t = ++this.refreshes;
     try {
-      const [t, l] = await Promise.all([this.host.state(), this.host.runs()]);
-      this.dispatch({ type: "server", state: t }), this.dispatch({ type: "runs", runs: l });
-    } catch (t) {
-      this.dispatch({ type: "server-error", message: ts(t) });
+      const [l, n] = await Promise.all([this.host.state(), this.host.runs()]);
+      if (t !== this.refreshes) return;
+      this.dispatch({ type: "server", state: l }), this.dispatch({ type: "runs", runs: n });
+    } catch (l) {
+      t === this.refreshes && this.dispatch({ type: "server-error", message: xn(l) });
     }
   }
   /** Forecast the graph on the canvas. The newest question wins. */
@@ -279,240 +635,278 @@ class Xr {
       this.signature = this.host.signature();
       const l = await this.host.prompt();
       if (t !== this.asked) return;
-      if (!Ir(l)) return this.dispatch({ type: "no-sampler" });
+      if (!va(l)) return this.dispatch({ type: "no-sampler" });
       this.dispatch({ type: "forecast-begins", prompt: l });
-      const n = await this.host.forecast(go(l));
+      const n = await this.host.forecast(us(l));
       t === this.asked && this.dispatch({ type: "forecast", plan: n });
     } catch (l) {
-      t === this.asked && this.dispatch({ type: "forecast-error", message: ts(l) });
+      t === this.asked && this.dispatch({ type: "forecast-error", message: xn(l) });
     }
-    this.state.whatIf.plan && this.askWhatIf();
+    this.state.whatIf.open && (this.askWhatIf(), this.drawMap());
   }
   /** Take a size that fits into the graph. */
   use(t) {
-    const { prompt: l, plan: n } = this.state, s = l ? Gr(l, n?.asked?.node_id ?? null, t) : [], r = s.length ? this.host.apply(s) : [];
-    return this.look(), !s.length || r.length ? "Some of the graph's sizes come from elsewhere; please set them there." : "";
+    const { prompt: l, plan: n } = this.state, s = l ? xa(l, n?.asked?.node_id ?? null, t) : [], a = s.length ? this.host.apply(s) : [];
+    return this.look(), !s.length || a.length ? v("offers.elsewhere") : "";
+  }
+  openWhatIf(t) {
+    if (t !== this.state.whatIf.open) {
+      if (this.dispatch({ type: "what-if", change: { open: t } }), !t) {
+        this.askedMap++;
+        return;
+      }
+      this.askWhatIf(), this.drawMap();
+    }
   }
   whatIf(t) {
-    this.dispatch({ type: "what-if", change: { ...t, busy: !0 } }), this.later("what-if", () => this.askWhatIf(), bo / 2);
+    this.dispatch({ type: "what-if", change: { ...t, busy: !0 } }), this.later("what-if", () => this.askWhatIf(), Po / 2), t.card !== void 0 && this.later("map", () => this.drawMap());
   }
   async askWhatIf() {
     const { prompt: t, whatIf: l } = this.state;
     if (!t) return this.dispatch({ type: "what-if", change: { busy: !1 } });
-    const n = ++this.askedWhatIf, s = { vram_gib: l.vramGib, ram_gib: l.ramGib, card: l.card || void 0 }, r = await this.host.forecast(go(t), s).then(
-      (a) => ({ plan: a, error: "" }),
-      (a) => ({ plan: null, error: ts(a) })
+    const n = ++this.askedWhatIf, s = { vram_gib: l.vramGib, ram_gib: l.ramGib, card: l.card || void 0 }, a = await this.host.forecast(us(t), s).then(
+      (r) => ({ plan: r, error: "" }),
+      (r) => ({ plan: null, error: xn(r) })
     );
-    n === this.askedWhatIf && this.dispatch({ type: "what-if", change: { ...r, busy: !1 } });
+    n === this.askedWhatIf && this.dispatch({ type: "what-if", change: { ...a, busy: !1 } });
+  }
+  /** The capacity map of the graph, line by line; a newer map or a closed section ends an older. */
+  async drawMap() {
+    const { prompt: t, whatIf: l } = this.state, n = ++this.askedMap, s = bs.find(([u]) => u === l.card)?.[2] ?? 1 / 0, a = ga.filter((u) => u <= s), r = {};
+    if (this.dispatch({ type: "map", map: { vramGib: a, lines: r, error: "" } }), !!t)
+      try {
+        for (const u of Ei) {
+          const p = { ram_gib: u, card: l.card || void 0 }, d = await this.host.cells(us(t), a, p);
+          if (n !== this.askedMap) return;
+          r[u] = d, this.dispatch({ type: "map", map: { lines: { ...r } } });
+        }
+      } catch (u) {
+        n === this.askedMap && this.dispatch({ type: "map", map: { error: xn(u) } });
+      }
   }
   look() {
     if (document.hidden) return;
+    Ai(this.host.locale()) !== sn() && this.onLanguage();
     const t = this.host.signature();
     t !== this.signature && (this.signature = t, this.later("forecast", () => this.forecast()));
   }
-  later(t, l, n = bo) {
+  later(t, l, n = Po) {
     clearTimeout(this.timers.get(t)), this.timers.set(t, setTimeout(() => {
       l();
     }, n));
   }
 }
-function ts(e) {
+function xn(e) {
   return e instanceof Error ? e.message : String(e);
 }
-const ea = '.uplot,.uplot *,.uplot *:before,.uplot *:after{box-sizing:border-box}.uplot{font-family:system-ui,-apple-system,Segoe UI,Roboto,Helvetica Neue,Arial,Noto Sans,sans-serif,"Apple Color Emoji","Segoe UI Emoji",Segoe UI Symbol,"Noto Color Emoji";line-height:1.5;width:min-content}.u-title{text-align:center;font-size:18px;font-weight:700}.u-wrap{position:relative;user-select:none}.u-over,.u-under{position:absolute}.u-under{overflow:hidden}.uplot canvas{display:block;position:relative;width:100%;height:100%}.u-axis{position:absolute}.u-legend{font-size:14px;margin:auto;text-align:center}.u-inline{display:block}.u-inline *{display:inline-block}.u-inline tr{margin-right:16px}.u-legend th{font-weight:600}.u-legend th>*{vertical-align:middle;display:inline-block}.u-legend .u-marker{width:1em;height:1em;margin-right:4px;background-clip:padding-box!important}.u-inline.u-live th:after{content:":";vertical-align:middle}.u-inline:not(.u-live) .u-value{display:none}.u-series>*{padding:4px}.u-series th{cursor:pointer}.u-legend .u-off>*{opacity:.3}.u-select{background:#00000012;position:absolute;pointer-events:none}.u-cursor-x,.u-cursor-y{position:absolute;left:0;top:0;pointer-events:none;will-change:transform}.u-hz .u-cursor-x,.u-vt .u-cursor-y{height:100%;border-right:1px dashed #607D8B}.u-hz .u-cursor-y,.u-vt .u-cursor-x{width:100%;border-bottom:1px dashed #607D8B}.u-cursor-pt{position:absolute;top:0;left:0;border-radius:50%;border:0 solid;pointer-events:none;will-change:transform;background-clip:padding-box!important}.u-axis.u-off,.u-select.u-off,.u-cursor-x.u-off,.u-cursor-y.u-off,.u-cursor-pt.u-off{display:none}', ta = ".lowpeak{--lp-bg: var(--comfy-menu-bg, #1b1c20);--lp-fg: var(--fg-color, #e7e8ea);--lp-dim: color-mix(in srgb, var(--lp-fg) 74%, var(--lp-bg));--lp-line: color-mix(in srgb, var(--lp-fg) 16%, var(--lp-bg));--lp-card: color-mix(in srgb, var(--lp-fg) 6%, var(--lp-bg));--lp-vram: #7aa2f7;--lp-ram: #9ece6a;--lp-bad: #ff8a9b;--lp-disk: #868996;background:var(--lp-bg);color:var(--lp-fg);font:13px/1.45 system-ui,Segoe UI,sans-serif;container-type:inline-size;box-sizing:border-box;min-height:100%;height:100%;overflow-y:auto;padding:14px 16px 24px}.lowpeak[data-theme=light]{--lp-vram: #2f5fd0;--lp-ram: #3f7d1f;--lp-bad: #a91b35;--lp-disk: #8b8e98}.lowpeak *,.lowpeak *:before{box-sizing:border-box}.lowpeak :focus-visible{outline:2px solid var(--lp-vram);outline-offset:2px;border-radius:3px}.lp-head{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:2px 8px}.lp-head h2{font-size:15px;font-weight:600;margin:0}.lp-dim{color:var(--lp-dim)}.lp-bad{color:var(--lp-bad)}.lp-verdict{font-size:18px;font-weight:600;line-height:1.25;margin:12px 0 3px;text-wrap:balance}.lp-sec{margin-top:18px}.lp-title{margin-top:18px!important}.lp-sec>h3,.lp-sec>summary,.lp-title{font-size:12px;font-weight:600;color:var(--lp-dim);margin:0 0 8px}.lp-sec>summary{cursor:pointer;padding:2px 0}.lp-sec>summary:hover{color:var(--lp-fg)}.lp-busy{opacity:.6;transition:opacity .2s .15s}.lp-row{display:grid;grid-template-columns:84px 1fr 54px;gap:0 10px;align-items:center;margin:7px 0}.lp-time{text-align:right;color:var(--lp-dim);font-variant-numeric:tabular-nums;line-height:1.25}.lp-time b{display:block;font-weight:600;color:var(--lp-fg)}.lp-bars{min-width:0}.lp-bar{position:relative;height:9px;background:var(--lp-line);border-radius:2px;margin:3px 0}.lp-bar.lp-ram{height:6px}.lp-bar i{position:absolute;top:0;bottom:0;border-radius:2px}.lp-vram{--lp-c: var(--lp-vram)}.lp-ram{--lp-c: var(--lp-ram)}.lp-bar .lp-excess{background:var(--lp-bad);border-radius:0 2px 2px 0}.lp-used{background:var(--lp-c)}.lp-margin{background:repeating-linear-gradient(135deg,var(--lp-c) 0 2px,transparent 2px 4px);opacity:.75}.lp-bar .lp-cap{top:-3px;bottom:-3px;width:0;border-left:2px solid var(--lp-bad);border-radius:0;margin-left:-1px;box-shadow:1px 0 0 var(--lp-bg),-1px 0 0 var(--lp-bg)}.lp-bar .lp-measured{top:-3px;bottom:-3px;width:3px;margin-left:-1.5px;background:var(--lp-fg);box-shadow:0 0 0 1px var(--lp-bg)}.lp-legend{display:flex;flex-wrap:wrap;gap:2px 14px;margin-top:8px;color:var(--lp-dim);font-size:12px}.lp-legend i{display:inline-block;width:9px;height:9px;border-radius:2px;margin-right:5px}.lp-key-vram,.lp-on-card{background:var(--lp-vram)}.lp-key-ram,.lp-in-ram{background:var(--lp-ram)}.lp-on-disk{background:var(--lp-disk)}.lp-key-margin{background:repeating-linear-gradient(135deg,var(--lp-dim) 0 2px,transparent 2px 4px)}.lp-legend .lp-key-cap{width:2px;background:var(--lp-bad)}.lp-legend .lp-key-measured{width:3px;background:var(--lp-fg)}.lp-blocks{display:grid;grid-template-columns:repeat(25,1fr);gap:3px}.lp-blocks i{height:11px;border-radius:2px}.lowpeak h4{font-size:13px;font-weight:600;margin:10px 0 2px}.lowpeak ul{margin:0;padding-left:16px;list-style:disc}.lowpeak li{margin:3px 0}.lowpeak button,.lowpeak select{background:var(--lp-card);color:var(--lp-fg);border:1px solid var(--lp-dim);border-radius:6px;padding:4px 10px;font:inherit;cursor:pointer}.lowpeak button:hover{background:var(--lp-line)}.lp-offer{display:flex;justify-content:space-between;align-items:center;gap:8px;margin:6px 0}.lp-what{display:grid;grid-template-columns:48px 1fr 62px;gap:8px;align-items:center;margin-top:6px}.lp-what input{width:100%;min-width:0;accent-color:var(--lp-vram)}.lp-what output{text-align:right;font-variant-numeric:tabular-nums}.lp-what select{grid-column:2 / -1;min-width:0;width:100%}.lp-result{margin-top:8px}.lp-result .lp-verdict{font-size:14px;margin:4px 0 2px}.lp-progress{height:4px;border-radius:2px;background:var(--lp-line);margin:4px 0 8px;overflow:hidden}.lp-progress i{display:block;height:100%;background:var(--lp-vram)}.lp-curve{min-height:130px}.lp-actions{display:flex;flex-wrap:wrap;gap:8px;margin-top:10px;align-items:center}.lowpeak table{width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}.lowpeak td,.lowpeak th{padding:3px 0 3px 8px;text-align:right;font-weight:400;vertical-align:top}.lowpeak th{color:var(--lp-dim)}.lowpeak td:first-child,.lowpeak th:first-child{text-align:left;padding-left:0}.lowpeak caption{text-align:left;color:var(--lp-dim);padding-bottom:4px}.lp-spark{width:100%;height:44px;display:block;margin-top:8px}.lp-sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.lowpeak li,.lp-dim,.lp-verdict{overflow-wrap:anywhere}.lp-notice{border-left:2px solid var(--lp-dim);padding-left:8px;margin:8px 0 0;color:var(--lp-dim);overflow-wrap:anywhere}@container (max-width: 270px){.lp-sec td:nth-child(3),.lp-sec th:nth-child(3){display:none}.lowpeak td,.lowpeak th{padding-left:5px;overflow-wrap:anywhere}.lp-row{grid-template-columns:1fr auto}.lp-bars{grid-column:1 / -1;grid-row:2}.lp-blocks{grid-template-columns:repeat(13,1fr)}.lp-what{grid-template-columns:44px 1fr 56px}}@media(prefers-reduced-motion:reduce){.lp-busy{transition:none}}", xs = 2 ** 30, la = {
-  encode: "Encode",
-  sample_low: "First pass",
-  upscale: "Upscale",
-  sample_high: "Second pass",
-  decode: "Decode"
-}, na = {
-  compute: "the card's speed",
-  link: "the link to the card",
-  disk: "the disk"
-};
-function il(e, t = ["sample_low"]) {
-  return e === "sample_high" && ![...t].includes("sample_low") ? "Sample" : la[e] ?? e;
+const Da = '.uplot,.uplot *,.uplot *:before,.uplot *:after{box-sizing:border-box}.uplot{font-family:system-ui,-apple-system,Segoe UI,Roboto,Helvetica Neue,Arial,Noto Sans,sans-serif,"Apple Color Emoji","Segoe UI Emoji",Segoe UI Symbol,"Noto Color Emoji";line-height:1.5;width:min-content}.u-title{text-align:center;font-size:18px;font-weight:700}.u-wrap{position:relative;user-select:none}.u-over,.u-under{position:absolute}.u-under{overflow:hidden}.uplot canvas{display:block;position:relative;width:100%;height:100%}.u-axis{position:absolute}.u-legend{font-size:14px;margin:auto;text-align:center}.u-inline{display:block}.u-inline *{display:inline-block}.u-inline tr{margin-right:16px}.u-legend th{font-weight:600}.u-legend th>*{vertical-align:middle;display:inline-block}.u-legend .u-marker{width:1em;height:1em;margin-right:4px;background-clip:padding-box!important}.u-inline.u-live th:after{content:":";vertical-align:middle}.u-inline:not(.u-live) .u-value{display:none}.u-series>*{padding:4px}.u-series th{cursor:pointer}.u-legend .u-off>*{opacity:.3}.u-select{background:#00000012;position:absolute;pointer-events:none}.u-cursor-x,.u-cursor-y{position:absolute;left:0;top:0;pointer-events:none;will-change:transform}.u-hz .u-cursor-x,.u-vt .u-cursor-y{height:100%;border-right:1px dashed #607D8B}.u-hz .u-cursor-y,.u-vt .u-cursor-x{width:100%;border-bottom:1px dashed #607D8B}.u-cursor-pt{position:absolute;top:0;left:0;border-radius:50%;border:0 solid;pointer-events:none;will-change:transform;background-clip:padding-box!important}.u-axis.u-off,.u-select.u-off,.u-cursor-x.u-off,.u-cursor-y.u-off,.u-cursor-pt.u-off{display:none}', Ca = ".lowpeak{--lp-bg: var(--comfy-menu-bg, #1b1c20);--lp-fg: var(--fg-color, #e7e8ea);--lp-dim: color-mix(in srgb, var(--lp-fg) 74%, var(--lp-bg));--lp-line: color-mix(in srgb, var(--lp-fg) 16%, var(--lp-bg));--lp-card: color-mix(in srgb, var(--lp-fg) 6%, var(--lp-bg));--lp-vram: #7aa2f7;--lp-ram: #9ece6a;--lp-bad: #ff8a9b;--lp-disk: #868996;--lp-hot: #c77b1e;background:var(--lp-bg);color:var(--lp-fg);font:13px/1.45 system-ui,Segoe UI,sans-serif;container-type:inline-size;box-sizing:border-box;min-height:100%;height:100%;overflow-y:auto;padding:14px 16px 24px}.lowpeak[data-theme=light]{--lp-vram: #2f5fd0;--lp-ram: #3f7d1f;--lp-bad: #a91b35;--lp-disk: #8b8e98;--lp-hot: #e8a13a}.lowpeak *,.lowpeak *:before{box-sizing:border-box}.lowpeak :focus-visible{outline:2px solid var(--lp-vram);outline-offset:2px;border-radius:3px}.lp-head{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:2px 8px}.lp-head h2{font-size:15px;font-weight:600;margin:0}.lp-dim{color:var(--lp-dim)}.lp-bad{color:var(--lp-bad)}.lp-verdict{font-size:18px;font-weight:600;line-height:1.25;margin:12px 0 3px;text-wrap:balance}.lp-sec{margin-top:18px}.lp-title{margin-top:18px!important}.lp-sec>h3,.lp-sec>summary,.lp-title{font-size:12px;font-weight:600;color:var(--lp-dim);margin:0 0 8px}.lp-sec>summary{cursor:pointer;padding:2px 0}.lp-sec>summary:hover{color:var(--lp-fg)}.lp-busy{opacity:.6;transition:opacity .2s .15s}.lp-row{display:grid;grid-template-columns:84px 1fr 54px;gap:0 10px;align-items:center;margin:7px 0}.lp-time{text-align:right;color:var(--lp-dim);font-variant-numeric:tabular-nums;line-height:1.25}.lp-time b{display:block;font-weight:600;color:var(--lp-fg)}.lp-bars{min-width:0}.lp-bar{position:relative;height:9px;background:var(--lp-line);border-radius:2px;margin:3px 0}.lp-bar.lp-ram{height:6px}.lp-bar i{position:absolute;top:0;bottom:0;border-radius:2px}.lp-vram{--lp-c: var(--lp-vram)}.lp-ram{--lp-c: var(--lp-ram)}.lp-bar .lp-excess{background:var(--lp-bad);border-radius:0 2px 2px 0}.lp-used{background:var(--lp-c)}.lp-margin{background:repeating-linear-gradient(135deg,var(--lp-c) 0 2px,transparent 2px 4px);opacity:.75}.lp-bar .lp-cap{top:-3px;bottom:-3px;width:0;border-left:2px solid var(--lp-bad);border-radius:0;margin-left:-1px;box-shadow:1px 0 0 var(--lp-bg),-1px 0 0 var(--lp-bg)}.lp-bar .lp-measured{top:-3px;bottom:-3px;width:3px;margin-left:-1.5px;background:var(--lp-fg);box-shadow:0 0 0 1px var(--lp-bg)}.lp-legend{display:flex;flex-wrap:wrap;gap:2px 14px;margin-top:8px;color:var(--lp-dim);font-size:12px}.lp-legend i{display:inline-block;width:9px;height:9px;border-radius:2px;margin-right:5px}.lp-key-vram,.lp-on-card{background:var(--lp-vram)}.lp-key-ram,.lp-in-ram{background:var(--lp-ram)}.lp-on-disk{background:var(--lp-disk)}.lp-key-margin{background:repeating-linear-gradient(135deg,var(--lp-dim) 0 2px,transparent 2px 4px)}.lp-legend .lp-key-cap{width:2px;background:var(--lp-bad)}.lp-legend .lp-key-measured{width:3px;background:var(--lp-fg)}.lp-blocks{display:grid;grid-template-columns:repeat(25,1fr);gap:3px}.lp-blocks i{height:11px;border-radius:2px}.lowpeak h4{font-size:13px;font-weight:600;margin:10px 0 2px}.lowpeak ul{margin:0;padding-left:16px;list-style:disc}.lowpeak li{margin:3px 0}.lowpeak button,.lowpeak select{background:var(--lp-card);color:var(--lp-fg);border:1px solid var(--lp-dim);border-radius:6px;padding:4px 10px;font:inherit;cursor:pointer}.lowpeak button:hover{background:var(--lp-line)}.lp-offer{display:flex;justify-content:space-between;align-items:center;gap:8px;margin:6px 0}.lp-what{display:grid;grid-template-columns:48px 1fr 62px;gap:8px;align-items:center;margin-top:6px}.lp-what input{width:100%;min-width:0;accent-color:var(--lp-vram)}.lp-what output{text-align:right;font-variant-numeric:tabular-nums}.lp-what select{grid-column:2 / -1;min-width:0;width:100%}.lp-result{margin-top:8px}.lp-result .lp-verdict{font-size:14px;margin:4px 0 2px}.lp-progress{height:4px;border-radius:2px;background:var(--lp-line);margin:4px 0 8px;overflow:hidden}.lp-progress i{display:block;height:100%;background:var(--lp-vram)}.lp-memory{margin:8px 0 4px}.lp-memory .lp-legend{margin:0 0 2px}.lp-memory b{font-weight:600;color:var(--lp-fg)}.lp-curve{min-height:104px}.lp-key-other{background:color-mix(in srgb,var(--lp-disk) 80%,var(--lp-bg))}.lp-key-evictable{background:color-mix(in srgb,var(--lp-disk) 28%,var(--lp-bg));border:1px solid var(--lp-disk)}.lp-key-time{background:var(--lp-fg)}.lp-heat{margin-top:14px}.lp-heat table{table-layout:fixed;border-spacing:2px;border-collapse:separate!important;font-size:11px}.lp-heat caption{font-size:12px;text-align:right!important;padding:0!important}.lowpeak .lp-heat th,.lowpeak .lp-heat td{padding:3px 0;text-align:center}.lowpeak .lp-heat td{border-radius:2px;cursor:pointer;white-space:nowrap;overflow:hidden}.lp-fits{background:color-mix(in srgb,var(--lp-hot) var(--lp-heat),var(--lp-card))}.lp-short,.lp-waits{color:var(--lp-dim)}.lp-short{background:repeating-linear-gradient(135deg,var(--lp-line) 0 1px,transparent 1px 5px)}.lp-here{outline:2px solid var(--lp-fg);outline-offset:-1px}.lp-heat td:focus-visible{outline:3px solid var(--lp-vram)}.lp-heat-0{background:color-mix(in srgb,var(--lp-hot) 8%,var(--lp-card));border:1px solid var(--lp-line)}.lp-heat-1{background:color-mix(in srgb,var(--lp-hot) 50%,var(--lp-card))}.lp-key-here{border:2px solid var(--lp-fg)}.lp-errors{display:grid;grid-template-columns:auto 1fr;gap:0 6px;margin-top:12px}.lp-errors>:nth-child(n+3){grid-column:1 / -1}.lp-scale{display:flex;flex-direction:column;justify-content:space-between;font-size:11px;color:var(--lp-dim);text-align:right}.lp-actions{display:flex;flex-wrap:wrap;gap:8px;margin-top:10px;align-items:center}.lowpeak table{width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}.lowpeak td,.lowpeak th{padding:3px 0 3px 8px;text-align:right;font-weight:400;vertical-align:top}.lowpeak th{color:var(--lp-dim)}.lowpeak td:first-child,.lowpeak th:first-child{text-align:left;padding-left:0}.lowpeak caption{text-align:left;color:var(--lp-dim);padding-bottom:4px}.lp-spark{width:100%;height:60px;display:block}.lp-sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.lowpeak li,.lp-dim,.lp-verdict{overflow-wrap:anywhere}.lp-notice{border-left:2px solid var(--lp-dim);padding-left:8px;margin:8px 0 0;color:var(--lp-dim);overflow-wrap:anywhere}@container (max-width: 270px){.lp-sec td:nth-child(3),.lp-sec th:nth-child(3){display:none}.lowpeak td,.lowpeak th{padding-left:5px;overflow-wrap:anywhere}.lp-row{grid-template-columns:1fr auto}.lp-bars{grid-column:1 / -1;grid-row:2}.lp-blocks{grid-template-columns:repeat(13,1fr)}.lp-heat tr>:nth-child(odd):not(:first-child){display:none}.lp-what{grid-template-columns:44px 1fr 56px}}@media(prefers-reduced-motion:reduce){.lp-busy{transition:none}}", Rs = 2 ** 30;
+function Ln(e, t) {
+  const l = `${e}.${t}`;
+  return l in Ps.en ? v(l) : t;
 }
-function $t(e, t = 1) {
-  return e == null ? "unknown" : `${(e / xs).toFixed(t)} GiB`;
+const We = (e) => Ln("axis", e.toLowerCase()), Pi = (e) => Ln("limit", e), Ra = (e) => Ln("row", e);
+function ul(e, t = ["sample_low"]) {
+  return e === "sample_high" && ![...t].includes("sample_low") ? v("phase.only") : Ln("phase", e);
 }
-function Jl(e) {
-  if (e == null || !Number.isFinite(e)) return "unknown";
-  if (e < 10) return `${e.toFixed(1)} s`;
+function Xe(e, t = 1) {
+  return e == null ? v("unknown") : `${(e / Rs).toFixed(t)} GiB`;
+}
+function Rl(e) {
+  if (e == null || !Number.isFinite(e)) return v("unknown");
+  if (e < 10) return v("time.seconds", { s: e.toFixed(1) });
   const t = Math.round(e);
-  if (t < 60) return `${t} s`;
-  if (t < 3600) return `${Math.floor(t / 60)} min ${Ql(t % 60)} s`;
+  if (t < 60) return v("time.seconds", { s: t });
+  if (t < 3600) return v("time.minutes", { m: Math.floor(t / 60), s: tn(t % 60) });
   const l = Math.round(t / 60);
-  return `${Math.floor(l / 60)} h ${Ql(l % 60)} min`;
+  return v("time.hours", { h: Math.floor(l / 60), m: tn(l % 60) });
 }
-function tn(e) {
+function on(e) {
   if (e == null || !Number.isFinite(e)) return "–";
   const t = Math.round(e);
-  return t < 60 ? e < 10 ? `${e.toFixed(1)} s` : `${t} s` : t < 3600 ? `${Math.floor(t / 60)}:${Ql(t % 60)}` : `${Math.floor(t / 3600)}:${Ql(Math.floor(t % 3600 / 60))}:${Ql(t % 60)}`;
+  return t < 60 ? v("time.seconds", { s: e < 10 ? e.toFixed(1) : t }) : t < 3600 ? `${Math.floor(t / 60)}:${tn(t % 60)}` : `${Math.floor(t / 3600)}:${tn(Math.floor(t % 3600 / 60))}:${tn(t % 60)}`;
 }
-function Gt(e) {
+function jt(e) {
   if (!e?.width || !e.height) return "";
-  const t = e.seconds == null ? "" : ` · ${e.seconds.toFixed(1)} s`;
-  return `${e.width} × ${e.height}${t}`;
+  const { width: t, height: l, seconds: n } = e;
+  return n == null ? v("size", { width: t, height: l }) : v("size.length", { width: t, height: l, s: n.toFixed(1) });
 }
-function sa(e) {
+function za(e) {
   if (!e) return "";
-  const t = e.device_name || e.card || (e.vram_total_bytes ? "" : "no GPU"), l = e.vram_total_bytes ? `${$t(e.vram_total_bytes, 0)} VRAM` : "", n = e.ram_total_bytes ? `${$t(e.ram_total_bytes, 0)} RAM` : "";
-  return [t, l, n].filter(Boolean).join(" · ");
+  const t = e.vram_total_bytes ? "" : v("machine.no_gpu"), l = ["vram", "ram"].map((n) => {
+    const s = e[`${n}_total_bytes`];
+    return s ? v("machine.axis", { axis: We(n), amount: Xe(s, 0) }) : "";
+  });
+  return [e.device_name || e.card || t, ...l].filter(Boolean).join(" · ");
 }
-function oa(e) {
-  const t = e?.passes?.length;
-  return [e?.quality, t === 2 ? "two passes" : t === 1 ? "one pass" : ""].filter(Boolean).join(", ");
+function Ba(e) {
+  const t = e?.passes?.length, l = t === 2 ? v("passes.two") : t === 1 ? v("passes.one") : "";
+  return Yt([e?.quality ?? "", l].filter(Boolean));
 }
-function pi(e) {
-  if (e.fits === !1) return ia(e);
-  const t = e.seconds_range, l = t && `Between ${Jl(t[0])} and ${Jl(t[1])}`, n = hi(e)?.limited_by, s = ["vram", "ram"].map((f) => {
-    const d = ra(e, f), y = ks(e.snapshot, f), g = y == null ? "" : `${va(d)} of ${$t(y)}`;
-    return d == null ? "" : `${g || $t(d)} ${f.toUpperCase()}`;
-  }).filter(Boolean).join(", "), r = [Gt(e.request), oa(e.request)].filter(Boolean).join(" · "), a = n && `Limited by ${na[n] ?? n}`, p = [r, l, a, s && `Peak ${s}`];
+function Di(e) {
+  if (e.fits === !1) return Oa(e);
+  const t = e.seconds_range, l = Ri(e)?.limited_by, n = ["vram", "ram"].flatMap((a) => {
+    const r = Na(e, a), u = zs(e.snapshot, a), p = We(a);
+    return r == null ? [] : u == null ? [v("verdict.used_alone", { peak: Xe(r), axis: p })] : [v("verdict.used", { peak: (r / Rs).toFixed(1), free: Xe(u), axis: p })];
+  }), s = [
+    [jt(e.request), Ba(e.request)].filter(Boolean).join(" · "),
+    t && v("verdict.range", { low: Rl(t[0]), high: Rl(t[1]) }),
+    l && v("verdict.limited", { limit: Pi(l) }),
+    n.length && v("verdict.peak", { used: Yt(n) })
+  ];
   return {
     tone: "ok",
-    head: `Fits. About ${Jl(e.total_seconds)}`,
-    detail: p.filter(Boolean).join(". ") + "."
+    head: v("verdict.fits", { time: Rl(e.total_seconds) }),
+    detail: s.filter(Boolean).join(v("list.stop")) + v("list.end")
   };
 }
-function ia(e) {
+function Oa(e) {
   const t = e.short ?? [], l = t[0];
-  if (!l) return { tone: "bad", head: "Does not fit", detail: e.message ?? "" };
-  const n = [...new Set(t.map((f) => f.axis.toUpperCase()))], s = n.includes("RAM") ? "VRAM" : "RAM", r = n.length === 1 && l.axis !== "disk" ? ` ${s} would be enough.` : "", a = t.map(
-    (f) => `${il(f.phase)} of ${Gt(e.request)} needs ${$t(f.need_bytes)} of ${f.axis.toUpperCase()}; ${$t(f.have_bytes)} is usable.`
-  ).join(" ");
+  if (!l) return { tone: "bad", head: v("refusal.plain"), detail: e.message ?? "" };
+  const n = [...new Set(t.map((p) => p.axis))], s = n.includes("ram") ? "vram" : "ram", a = t.map(
+    (p) => v("refusal.detail", {
+      phase: ul(p.phase),
+      size: jt(e.request),
+      need: Xe(p.need_bytes),
+      have: Xe(p.have_bytes),
+      axis: We(p.axis)
+    })
+  ), r = n.length === 1 && l.axis !== "disk", u = { axes: Ci(n), amount: Xe(l.shortfall_bytes) };
   return {
     tone: "bad",
-    head: `Does not fit: ${n.length > 1 ? n.join(" and ") + " are" : `${n[0]} is`} short by ${$t(l.shortfall_bytes)}`,
-    detail: a + r
+    head: n.length > 1 ? v("refusal.many", u) : v("refusal.one", u),
+    detail: a.join(" ") + (r ? v("refusal.enough", { axis: We(s) }) : "")
   };
 }
-function hi(e) {
+function Ci(e) {
+  return e.map(We).join(v("list.and"));
+}
+function Ri(e) {
   return [...e.phases ?? []].sort((t, l) => (l.seconds ?? 0) - (t.seconds ?? 0))[0];
 }
-function ra(e, t) {
+function Na(e, t) {
   const l = `${t}_peak_bytes`, n = (e.phases ?? []).map((s) => s[l]).filter((s) => s != null);
   return n.length ? Math.max(...n) : null;
 }
-function ks(e, t) {
+function zs(e, t) {
   const l = t === "vram" ? e?.vram_free_bytes : e?.ram_available_bytes;
   return l || null;
 }
-function aa(e, t) {
+function Ga(e, t) {
   const l = new RegExp(`^${t.toUpperCase()}: .* ([0-9.]+) (GiB|MiB) margin`);
   for (const n of e.reasons ?? []) {
     const s = l.exec(n);
-    if (s) return Number(s[1]) * (s[2] === "GiB" ? xs : 2 ** 20);
+    if (s) return Number(s[1]) * (s[2] === "GiB" ? Rs : 2 ** 20);
   }
   return 0;
 }
-function vo(e) {
+function Do(e) {
   return e.replace(
     /^(encode|sample_low|upscale|sample_high|decode)\b/,
-    (l) => il(l)
+    (l) => ul(l)
   ).replace(/(\d)x(\d)/g, "$1 × $2");
 }
-function ca(e) {
+function Fa(e) {
   return e.replace(
     /(phase )?\b(sample_low|sample_high)\b/g,
-    (t, l, n) => il(n).toLowerCase()
+    (t, l, n) => ul(n).toLowerCase()
   );
 }
-function ua(e) {
+function Ia(e) {
   const t = [{ head: "", lines: [...e.what_if ?? []] }];
   for (const l of e.reasons ?? []) {
-    const n = /^((?:encode|sample_low|upscale|sample_high|decode)\b[^:]*): (.*)$/.exec(l), s = n ? vo(n[1]) : "";
-    let r = t.find((a) => a.head === s);
-    r || t.push(r = { head: s, lines: [] }), r.lines.push(fa(vo(n ? n[2] : l)));
+    const n = /^((?:encode|sample_low|upscale|sample_high|decode)\b[^:]*): (.*)$/.exec(l), s = n ? Do(n[1]) : "";
+    let a = t.find((r) => r.head === s);
+    a || t.push(a = { head: s, lines: [] }), a.lines.push(Va(Do(n ? n[2] : l)));
   }
   return t.filter((l) => l.lines.length);
 }
-function fa(e) {
+function Va(e) {
   return e.charAt(0).toUpperCase() + e.slice(1);
 }
-function Zl(e, t) {
+function rn(e, t) {
   return e == null || !t ? null : 100 * (e - t) / t;
 }
-function di(e) {
+function Sn(e) {
   if (e == null) return "–";
   const t = Math.round(e);
   return t === 0 ? "0 %" : `${t > 0 ? "+" : "−"}${Math.abs(t)} %`;
 }
-function ls(e, t, l, n) {
-  if (t == null) return "";
-  const s = Math.abs(Math.round(t));
-  return s === 0 ? `${e} as forecast` : `${e} ${s} % ${t > 0 ? l : n}`;
+function Co(e, t, l) {
+  if (l == null) return "";
+  const n = Math.abs(Math.round(l)), s = n === 0 ? "same" : l > 0 ? "more" : "less";
+  return v(`diff.${`${e}${s}`}`, { axis: t, n });
 }
-function pa(e) {
+function $a(e) {
   const t = [];
   for (const [l, { forecast: n, measured: s }] of Object.entries(e.phases)) {
     if (!n || !s) continue;
-    const r = [
-      ls("took", Zl(s.seconds, n.seconds), "longer", "less time"),
-      ls("VRAM", Zl(s.vram_peak_bytes, n.vram_peak_bytes), "more", "less"),
-      ls("RAM", Zl(s.ram_peak_bytes, n.ram_peak_bytes), "more", "less")
-    ].filter(Boolean);
-    r.length && t.push(`${il(l, Object.keys(e.phases))}: ${r.join(", ")}.`);
+    const a = ["vram", "ram"].map((p) => {
+      const d = `${p}_peak_bytes`;
+      return Co("", We(p), rn(s[d], n[d]));
+    }), u = [Co("time_", "", rn(s.seconds, n.seconds)), ...a].filter(Boolean);
+    u.length && t.push(v("diff.line", {
+      phase: ul(l, Object.keys(e.phases)),
+      parts: Yt(u)
+    }));
   }
   return t;
 }
-function ha(e) {
-  const t = wa(Object.values(e.phases).map((n) => n.measured?.seconds)), l = Gt(e.request);
+function Wa(e) {
+  const t = Ya(Object.values(e.phases).map((s) => s.measured?.seconds)), l = jt(e.request);
   if (e.status === "failed") {
-    const n = e.error?.error ? `${e.error.error}: ` : "", s = ca(e.error?.message ?? "no reason given");
-    return { tone: "bad", head: "Failed", detail: n + s };
+    const s = e.error?.error ? `${e.error.error}: ` : "", a = Fa(e.error?.message ?? v("run.no_reason"));
+    return { tone: "bad", head: v("run.failed"), detail: s + a };
   }
-  return e.status === "cancelled" ? { tone: "ok", head: "Stopped", detail: l } : { tone: "ok", head: t == null ? "Done" : `Took ${Jl(t)}`, detail: l };
+  return e.status === "cancelled" ? { tone: "ok", head: v("run.cancelled"), detail: l } : { tone: "ok", head: t == null ? v("run.done") : v("run.took", { time: Rl(t) }), detail: l };
 }
-function da(e) {
-  return e.status !== "done" ? "–" : di(Zl(e.measured_vram_peak_bytes, e.forecast_vram_peak_bytes));
+function Ha(e) {
+  return e.status !== "done" ? "–" : Sn(rn(e.measured_vram_peak_bytes, e.forecast_vram_peak_bytes));
 }
-function ma(e) {
+function ja(e) {
   const t = e.plan.phases?.length ? e.plan.phases.map((n) => [n.phase, n.seconds]) : Object.entries(e.phases).map(([n, s]) => [n, s.forecast?.seconds]);
   let l = null;
   for (const [n, s] of t) {
-    const r = e.phases[n];
-    if (r?.measured || s == null) continue;
-    const { step: a, steps: p } = r?.progress ?? {};
-    l = (l ?? 0) + s * (p ? 1 - Math.min(1, (a ?? 0) / p) : 1);
+    const a = e.phases[n];
+    if (a?.measured || s == null) continue;
+    const { step: r, steps: u } = a?.progress ?? {};
+    l = (l ?? 0) + s * (u ? 1 - Math.min(1, (r ?? 0) / u) : 1);
   }
   return l;
 }
-function ga(e) {
+function Ua(e) {
   return Object.entries(e.phases).filter(([, l]) => !l.measured).at(-1)?.[0] ?? null;
 }
-function wa(e) {
+function Ya(e) {
   const t = e.filter((l) => l != null);
   return t.length ? t.reduce((l, n) => l + n, 0) : null;
 }
-function ba(e, t, l, n) {
-  const s = `${t}_peak_bytes`, r = n?.[s] == null ? "" : `, measured ${$t(n[s], 2)}`;
-  return `${e}, ${t.toUpperCase()}: forecast ${$t(l[s], 2)}${r}`;
+function qa(e, t, l, n) {
+  const s = `${t}_peak_bytes`, a = v(
+    "bar.label",
+    { phase: e, axis: We(t), amount: Xe(l[s], 2) }
+  );
+  return n?.[s] == null ? a : v("bar.measured", { label: a, amount: Xe(n[s], 2) });
 }
-function va(e) {
-  return e == null ? "?" : (e / xs).toFixed(1);
-}
-function Ql(e) {
+function tn(e) {
   return String(e).padStart(2, "0");
 }
-const ya = ["encode", "sample_low", "upscale", "sample_high", "decode"];
-function xa(e) {
-  const t = e.fits === !1 ? ka(e) : gi(e);
-  return wi(t, e);
+const Ka = ["encode", "sample_low", "upscale", "sample_high", "decode"];
+function Ja(e) {
+  const t = e.fits === !1 ? Za(e) : Bi(e);
+  return Oi(t, e);
 }
-function mi(e) {
-  const t = new Map(gi(e.plan).map((l) => [l.phase, l]));
+function zi(e) {
+  const t = new Map(Bi(e.plan).map((l) => [l.phase, l]));
   for (const [l, { forecast: n, measured: s }] of Object.entries(e.phases)) {
-    const r = t.get(l);
-    (n || s || r) && t.set(l, { phase: l, forecast: { ...r?.forecast, ...n }, measured: s });
+    const a = t.get(l);
+    (n || s || a) && t.set(l, { phase: l, forecast: { ...a?.forecast, ...n }, measured: s });
   }
-  return wi([...t.values()], e.plan);
+  return Oi([...t.values()], e.plan);
 }
-function gi(e) {
+function Bi(e) {
   return (e.phases ?? []).map((t) => ({ phase: t.phase, forecast: t }));
 }
-function ka(e) {
+function Za(e) {
   const t = /* @__PURE__ */ new Map();
   for (const l of e.short ?? []) {
     const n = t.get(l.phase) ?? { phase: l.phase, forecast: {} };
@@ -520,75 +914,78 @@ function ka(e) {
   }
   return [...t.values()];
 }
-function wi(e, t) {
-  const l = (a) => ya.indexOf(a), n = [...e].sort((a, p) => l(a.phase) - l(p.phase)), s = n.map((a) => a.phase), r = t.request?.two_pass === !1 ? s : [...s, ..._a(t)];
-  return n.map((a) => {
-    const p = il(a.phase, r);
+function Oi(e, t) {
+  const l = (r) => Ka.indexOf(r), n = [...e].sort((r, u) => l(r.phase) - l(u.phase)), s = n.map((r) => r.phase), a = t.request?.two_pass === !1 ? s : [...s, ...Qa(t)];
+  return n.map((r) => {
+    const u = ul(r.phase, a);
     return {
-      phase: a.phase,
-      name: p,
-      seconds: a.forecast.seconds ?? null,
-      measuredSeconds: a.measured?.seconds ?? null,
-      bars: ["vram", "ram"].flatMap((f) => Sa(a, p, f, n, t))
+      phase: r.phase,
+      name: u,
+      seconds: r.forecast.seconds ?? null,
+      measuredSeconds: r.measured?.seconds ?? null,
+      bars: ["vram", "ram"].flatMap((p) => Xa(r, u, p, n, t))
     };
   });
 }
-function _a(e) {
+function Qa(e) {
   return (e.request?.passes ?? []).map((t) => t.phase);
 }
-function Sa(e, t, l, n, s) {
-  const r = `${l}_peak_bytes`, a = e.forecast[r], p = e.measured?.[r] ?? null;
-  if (a == null && p == null) return [];
-  const f = ks(s.snapshot, l), d = n.flatMap((E) => [E.forecast[r] ?? 0, E.measured?.[r] ?? 0]), y = aa(s, l), g = Math.max(f ?? 0, ...d) * (f == null ? 1.15 : 1.02) || 1, w = f == null ? null : f - (s.fits === !1 ? y : 0), T = (E) => 100 * E / g;
+function Xa(e, t, l, n, s) {
+  const a = `${l}_peak_bytes`, r = e.forecast[a], u = e.measured?.[a] ?? null;
+  if (r == null && u == null) return [];
+  const p = zs(s.snapshot, l), d = n.flatMap((L) => [L.forecast[a] ?? 0, L.measured?.[a] ?? 0]), x = Ga(s, l), g = Math.max(p ?? 0, ...d) * (p == null ? 1.15 : 1.02) || 1, w = p == null ? null : p - (s.fits === !1 ? x : 0), T = (L) => 100 * L / g;
   return [
     {
       axis: l,
-      used: T(a ?? 0),
-      margin: a == null ? 0 : Math.min(T(y), 100 - T(a)),
-      capacity: f == null ? null : T(f),
-      measured: p == null ? null : T(p),
-      excessFrom: w != null && (a ?? 0) > w ? T(w) : null,
-      label: ba(t, l, e.forecast, e.measured)
+      used: T(r ?? 0),
+      margin: r == null ? 0 : Math.min(T(x), 100 - T(r)),
+      capacity: p == null ? null : T(p),
+      measured: u == null ? null : T(u),
+      excessFrom: w != null && (r ?? 0) > w ? T(w) : null,
+      label: qa(t, l, e.forecast, e.measured)
     }
   ];
 }
-function x(e, t = {}, ...l) {
-  const [n, ...s] = e.split("."), r = document.createElement(n);
-  s.length && (r.className = s.join(" "));
-  for (const [a, p] of Object.entries(t))
-    p == null || p === !1 || (typeof p == "function" ? r.addEventListener(a.slice(2), p) : r.setAttribute(a, p === !0 ? "" : String(p)));
-  return r.append(...l.filter((a) => !!a)), r;
+function b(e, t = {}, ...l) {
+  const [n, ...s] = e.split("."), a = document.createElement(n);
+  s.length && (a.className = s.join(" "));
+  for (const [r, u] of Object.entries(t))
+    u == null || u === !1 || (typeof u == "function" ? a.addEventListener(r.slice(2), u) : a.setAttribute(r, u === !0 ? "" : String(u)));
+  return a.append(...l.filter((r) => !!r)), a;
 }
-function Be(e, ...t) {
+function Ct(e, t) {
+  return b(e, { lang: sn() === "en" ? null : "en" }, t);
+}
+function De(e, ...t) {
   const l = e.contains(document.activeElement) ? document.activeElement.dataset.key : void 0;
   e.replaceChildren(...t.filter((n) => !!n)), l && e.querySelector(`[data-key="${CSS.escape(l)}"]`)?.focus();
 }
-let Ma = 0;
-function nl(e, t = !1) {
-  const l = x("div.lp-body");
+let ec = 0;
+function rl(e, t = !1) {
+  const l = b("div.lp-body");
   if (t) {
-    const s = x("summary", {}, e);
-    return [x("details.lp-sec", {}, s, l), l, s];
+    const s = b("summary", {}, e);
+    return [b("details.lp-sec", {}, s, l), l, s];
   }
-  const n = x("h3", { id: `lowpeak-section-${++Ma}` }, e);
-  return [x("section.lp-sec", { "aria-labelledby": n.id }, n, l), l, n];
+  const n = b("h3", { id: `lowpeak-section-${++ec}` }, e);
+  return [b("section.lp-sec", { "aria-labelledby": n.id }, n, l), l, n];
 }
-function _s(e) {
-  return x("div.lp-rows", { role: "list" }, ...e.map(Ta));
+function Bs(e) {
+  return b("div.lp-rows", { role: "list" }, ...e.map(tc));
 }
-function Ta(e) {
-  const t = e.measuredSeconds, l = e.seconds == null ? "" : tn(e.seconds);
-  return x(
+function tc(e) {
+  const t = e.measuredSeconds, l = e.seconds == null ? "" : on(e.seconds);
+  return b(
     "div.lp-row",
     { role: "listitem", "data-phase": e.phase },
-    x("span.lp-name", {}, e.name),
-    x("div.lp-bars", {}, ...e.bars.map(Aa)),
-    t == null ? x("span.lp-time", { title: "forecast" }, l) : x("span.lp-time", { title: "took, and forecast" }, x("b", {}, tn(t)), ` of ${l}`)
+    b("span.lp-name", {}, e.name),
+    b("div.lp-bars", {}, ...e.bars.map(lc)),
+    t == null ? b("span.lp-time", { title: v("bar.time") }, l) : b("span.lp-time", { title: v("bar.both") }, b("b", {}, on(t)), v("bar.of", { time: l }))
   );
 }
-function Aa(e) {
-  const t = (l, n, s) => x("i", { class: l, style: `left:${n}%` + (s == null ? "" : `;width:${s}%`) });
-  return x(
+function lc(e) {
+  const t = (l, n, s) => b("i", { class: l, style: `left:${n}%` + (s == null ? "" : `;width:${s}%`) });
+  return b(
     "div",
     {
       class: `lp-bar lp-${e.axis}`,
@@ -603,390 +1000,425 @@ function Aa(e) {
     e.measured != null && t("lp-measured", e.measured)
   );
 }
-function Ss(e) {
-  const t = (l, n) => x("span", {}, x("i", { class: l, "aria-hidden": "true" }), n);
-  return x(
+function Os(e) {
+  const t = (l, n) => b("span", {}, b("i", { class: l, "aria-hidden": "true" }), n);
+  return b(
     "div.lp-legend",
     {},
-    t("lp-key-vram", "VRAM"),
-    t("lp-key-ram", "RAM"),
-    t("lp-key-margin", "kept free"),
-    t("lp-key-cap", "end of memory"),
-    e && t("lp-key-measured", "measured")
+    t("lp-key-vram", We("vram")),
+    t("lp-key-ram", We("ram")),
+    t("lp-key-margin", v("legend.margin")),
+    t("lp-key-cap", v("legend.end")),
+    e && t("lp-key-measured", v("legend.measured"))
   );
 }
-function bi(e, t) {
-  const l = (e.phases ?? []).filter((f) => f.phase.startsWith("sample")), s = (l.find((f) => f.phase === t) ?? l.find((f) => f.phase === hi(e)?.phase) ?? l[0])?.placement;
-  if (!s) return null;
-  const r = [
-    ["lp-on-card", s.resident_blocks, "on the card"],
-    ["lp-in-ram", s.pinned_blocks, "in RAM"],
-    ["lp-on-disk", s.disk_blocks, "read from disk each step"]
-  ], a = r.filter(([, f]) => f > 0), p = a.map(([, f, d]) => `${f} ${d}`).join(", ");
-  return x(
+const nc = ["card", "ram", "disk"];
+function Ro(e, t) {
+  return Array.from({ length: e }, (l, n) => Math.floor((2 * n + 1) * t / (2 * e)));
+}
+function Ni(e) {
+  const { resident_blocks: t, pinned_blocks: l, disk_blocks: n } = e, s = Math.min(t + l + n, 400), a = new Set(Ro(Math.min(n, s), s)), r = Array.from({ length: s }, (p, d) => d).filter((p) => !a.has(p)), u = new Set(Ro(Math.min(t, r.length), r.length).map((p) => r[p]));
+  return Array.from({ length: s }, (p, d) => a.has(d) ? "disk" : u.has(d) ? "card" : "ram");
+}
+function sc(e) {
+  const t = [];
+  for (const l of e) {
+    const n = t.at(-1);
+    n && n[1] === l - 1 ? n[1] = l : t.push([l, l]);
+  }
+  return t.map(([l, n]) => l === n ? `${l + 1}` : `${l + 1}-${n + 1}`).join(", ");
+}
+const zo = { card: "lp-on-card", ram: "lp-in-ram", disk: "lp-on-disk" };
+function Gi(e, t) {
+  const l = (e.phases ?? []).filter((s) => s.phase.startsWith("sample"));
+  return (l.find((s) => s.phase === t) ?? l.find((s) => s.phase === Ri(e)?.phase) ?? l[0])?.placement ?? null;
+}
+function Fi(e, t) {
+  const l = Gi(e, t);
+  if (!l) return null;
+  const n = Ni(l), s = nc.filter((r) => n.includes(r)).map((r) => {
+    const u = n.flatMap((d, x) => d === r ? [x] : []), p = v("blocks.count", { count: u.length, where: v(`blocks.${r}`) });
+    return { place: r, text: p, which: v("blocks.which", { where: v(`blocks.${r}`), numbers: sc(u) }) };
+  }), a = v("blocks.label", { text: Yt(s.map((r) => r.text)) });
+  return b(
     "div",
     {},
-    x(
+    b(
       "div.lp-blocks",
-      { role: "img", "aria-label": `Blocks: ${p}` },
-      ...r.flatMap(
-        ([f, d]) => Array.from({ length: Math.min(d, 400) }, () => x("i", { class: f }))
-      )
+      { role: "img", "aria-label": a },
+      ...n.map((r, u) => b("i", {
+        class: zo[r],
+        title: v("blocks.one", { number: u + 1, where: v(`blocks.${r}`) })
+      }))
     ),
-    x(
-      "div.lp-legend",
-      { "aria-hidden": "true" },
-      ...a.map(
-        ([f, d, y]) => x("span", {}, x("i", { class: f }), `${d} ${y}`)
-      )
-    )
+    b("div.lp-legend", { "aria-hidden": "true" }, ...s.map(({ place: r, text: u }) => b("span", {}, b("i", { class: zo[r] }), u))),
+    b("div.lp-sr", {}, s.map((r) => r.which).join(v("list.stop")))
   );
 }
-function Ea(e, t, l, n) {
-  const { plan: s, planError: r, planBusy: a } = l;
-  if (r)
-    return Be(
+function oc(e, t, l, n) {
+  const { plan: s, planError: a, planBusy: r } = l;
+  if (a)
+    return De(
       e,
-      x("div.lp-verdict.lp-bad", {}, "No forecast"),
-      x("div.lp-dim", {}, r),
-      x("div.lp-actions", {}, vi(n))
-    ), Be(t);
-  if (!s)
-    return Be(e, x("p.lp-dim", {}, a ? "Working out the forecast …" : "The graph holds no Lowpeak Sample yet. Add one, or open a template under Lowpeak.")), Be(t);
-  const { tone: p, head: f, detail: d } = pi(s);
-  Be(
+      b("div.lp-verdict.lp-bad", {}, v("before.none")),
+      Ct("div.lp-dim", a),
+      b("div.lp-actions", {}, Ii(n))
+    ), De(t);
+  if (!s) {
+    const g = v(r ? "before.working" : "before.no_sampler");
+    return De(e, b("p.lp-dim", {}, g)), De(t);
+  }
+  const { tone: u, head: p, detail: d } = Di(s);
+  De(
     e,
-    x("div", { class: `lp-verdict${p === "bad" ? " lp-bad" : ""}` }, f),
-    x("div.lp-dim", {}, d),
-    ...(s.asked?.notices ?? []).map((g) => x("p.lp-notice", {}, g)),
-    s.asked?.unknown.length ? x("p.lp-notice", {}, `Known only when it runs: ${s.asked.unknown.join(", ")}. Defaults stand in.`) : null,
-    s.fits === !1 ? La(s, n) : null
+    b("div", { class: `lp-verdict${u === "bad" ? " lp-bad" : ""}` }, p),
+    b("div.lp-dim", {}, d),
+    ...(s.asked?.notices ?? []).map((g) => Ct("p.lp-notice", g)),
+    s.asked?.unknown.length ? b("p.lp-notice", {}, v("before.unknown", { names: Yt(s.asked.unknown) })) : null,
+    s.fits === !1 ? ic(s, n) : null
   );
-  const y = xa(s);
-  Be(t, y.length ? _s(y) : null, y.length ? Ss(!1) : null);
+  const x = Ja(s);
+  De(t, x.length ? Bs(x) : null, x.length ? Os(!1) : null);
 }
-function La(e, t) {
-  const l = x("p.lp-notice", { role: "status", hidden: !0 }), n = (e.fits_instead ?? []).map(
-    (s, r) => x(
+function ic(e, t) {
+  const l = b("p.lp-notice", { role: "status", hidden: !0 }), n = (e.fits_instead ?? []).map(
+    (s, a) => b(
       "div.lp-offer",
       {},
-      x("span", {}, Gt(s)),
-      x("button", {
+      b("span", {}, jt(s)),
+      b("button", {
         type: "button",
-        "data-key": `use-${r}`,
-        "aria-label": `Use a size that fits: ${Gt(s)}`,
+        "data-key": `use-${a}`,
+        "aria-label": v("offers.use_label", { size: jt(s) }),
         onclick: () => {
           l.textContent = t.use(s), l.hidden = !l.textContent;
         }
-      }, "Use")
+      }, v("offers.use"))
     )
   );
-  return x(
+  return b(
     "section.lp-sec",
-    { "aria-label": "Fits instead" },
-    x("h3", {}, n.length ? "Fits instead" : "No smaller size fits either"),
+    { "aria-label": v("offers.title") },
+    b("h3", {}, n.length ? v("offers.title") : v("offers.none")),
     ...n,
     l,
-    x("div.lp-offer", {}, x("span", {}, "Close other programs"), vi(t))
+    b("div.lp-offer", {}, b("span", {}, v("offers.close")), Ii(t))
   );
 }
-function vi(e) {
-  return x(
+function Ii(e) {
+  return b(
     "button",
     { type: "button", "data-key": "again", onclick: () => {
       e.forecast();
     } },
-    "Check again"
+    v("before.again")
   );
 }
-function Pa(e, t) {
-  const l = t.plan && t.plan.fits !== !1 ? bi(t.plan, null) : null;
-  return Be(e, l), l != null;
+function rc(e, t, l) {
+  const n = l.plan && l.plan.fits !== !1 ? l.plan : null, s = n && Gi(n, null);
+  return De(t, s && Fi(n, null)), e.textContent = v("section.blocks", { count: s ? Ni(s).length : 0 }), s != null;
 }
-function Da(e, t) {
-  const l = t.plan, n = l ? ua(l) : [], s = (r) => x("ul", {}, ...r.map((a) => x("li", {}, a)));
-  return Be(
+function ac(e, t) {
+  const l = t.plan, n = l ? Ia(l) : [], s = (a) => b("ul", {}, ...a.map((r) => Ct("li", r)));
+  return De(
     e,
-    l?.changes_arithmetic && x("p", {}, "This placement sums in another order: latents differ in their last bits."),
-    ...n.flatMap(({ head: r, lines: a }) => [r && x("h4", {}, r), s(a)])
+    l?.changes_arithmetic && b("p", {}, v("why.arithmetic")),
+    ...n.flatMap(({ head: a, lines: r }) => [a && Ct("h4", a), s(r)])
   ), n.length > 0;
 }
-function $a(e) {
-  const { tone: t, head: l, detail: n } = pi(e), s = e.fits === !1 && e.fits_instead?.[0];
-  return x(
+function cc(e) {
+  const { tone: t, head: l, detail: n } = Di(e), s = e.fits === !1 && e.fits_instead?.[0];
+  return b(
     "div",
     {},
-    x("div", { class: `lp-verdict${t === "bad" ? " lp-bad" : ""}` }, l),
-    x("div.lp-dim", {}, n, s ? ` ${Gt(s)} would fit.` : "")
+    b("div", { class: `lp-verdict${t === "bad" ? " lp-bad" : ""}` }, l),
+    b("div.lp-dim", {}, n, s ? " " + v("what_if.would_fit", { size: jt(s) }) : "")
   );
 }
-class Ca {
+class uc {
   box;
   body;
   constructor() {
-    [this.box, this.body] = nl("Last run"), this.box.hidden = !0;
+    [this.box, this.body] = rl(v("section.last")), this.box.classList.add("lp-last"), this.box.hidden = !0;
   }
   draw(t) {
-    if (this.box.hidden = !t, !t) return Be(this.body);
-    const { tone: l, head: n, detail: s } = ha(t), r = mi(t), a = pa(t);
-    Be(
+    if (this.box.hidden = !t, !t) return De(this.body);
+    this.box.dataset.run = t.run_id;
+    const { tone: l, head: n, detail: s } = Wa(t), a = zi(t), r = $a(t);
+    De(
       this.body,
-      x("div", {
+      b("div", {
         class: `lp-verdict${l === "bad" ? " lp-bad" : ""}`,
         role: l === "bad" ? "alert" : null
       }, n),
-      x("div.lp-dim", {}, s || Gt(t.request)),
-      r.length ? _s(r) : null,
-      r.length ? Ss(!0) : null,
-      a.length ? x("ul", {}, ...a.map((p) => x("li", {}, p))) : null,
-      ...t.notices.slice(-5).map((p) => x("p.lp-notice", {}, p)),
-      Na(t.report.lora),
-      za(t.report.kernels),
+      t.status === "failed" ? Ct("div.lp-dim", s) : b("div.lp-dim", {}, s || jt(t.request)),
+      a.length ? Bs(a) : null,
+      a.length ? Os(!0) : null,
+      r.length ? b("ul", {}, ...r.map((u) => b("li", {}, u))) : null,
+      ...t.notices.slice(-5).map((u) => Ct("p.lp-notice", u)),
+      pc(t.report.lora),
+      hc(t.report.kernels),
       this.copy(t)
     );
   }
   copy(t) {
-    const l = x("span.lp-dim", { role: "status" }), n = async () => {
-      l.textContent = await Ra(Jr(t)) ? "Copied." : "The browser refused.";
+    const l = b("span.lp-dim", { role: "status" }), n = async () => {
+      l.textContent = await fc(Aa(t)) ? v("copy.done") : v("copy.refused");
     };
-    return x(
+    return b(
       "div.lp-actions",
       {},
-      x(
+      b(
         "button",
         { type: "button", "data-key": "copy", onclick: () => {
           n();
         } },
-        "Copy report"
+        v("copy.button")
       ),
-      x("span.lp-dim", {}, "JSON; no prompt, no paths"),
+      b("span.lp-dim", {}, v("copy.what")),
       l
     );
   }
 }
-async function Ra(e) {
+async function fc(e) {
   try {
     return await navigator.clipboard.writeText(e), !0;
   } catch {
-    const t = x("textarea", { style: "position:fixed;opacity:0" });
+    const t = b("textarea", { style: "position:fixed;opacity:0" });
     t.value = e, document.body.append(t), t.select();
     const l = document.execCommand("copy");
     return t.remove(), l;
   }
 }
-function Na(e) {
-  return !Array.isArray(e) || !e.length ? null : x("div", {}, ...e.map((t) => x(
-    "div",
-    { class: t.complete === !1 ? "lp-bad" : "" },
-    `${t.file ?? "LoRA"}: ${t.bound_tensors ?? "?"} of ${t.tensors ?? "?"} tensors bound`
-  )));
+function pc(e) {
+  return !Array.isArray(e) || !e.length ? null : b("div.lp-sec", {}, b("h4", {}, v("section.lora")), ...e.flatMap((t) => {
+    const l = (t.skipped ?? []).filter((s) => s.matters !== !1 && s.tensors?.length), n = t.complete === !1 ? ".lp-bad" : "";
+    return [
+      b(`div.lp-lora${n}`, {}, v("lora.bound", {
+        file: t.file ?? "LoRA",
+        bound: t.bound_tensors ?? "?",
+        all: t.tensors ?? "?"
+      })),
+      ...l.map((s) => b(
+        "div.lp-dim",
+        {},
+        v("lora.left", { count: s.tensors.length, reason: s.reason ?? "?" })
+      ))
+    ];
+  }));
 }
-function za(e) {
+function hc(e) {
   if (!e || typeof e != "object") return null;
-  const t = Object.entries(e).map(([l, n]) => {
-    const { implementation: s, reason: r } = n ?? {}, a = typeof n == "string" ? n : String(s ?? JSON.stringify(n));
-    return `${l}: ${a}${r ? ` (${r})` : ""}`;
-  });
-  return t.length ? x(
+  const t = Object.entries(e).flatMap(([l, n]) => dc(l, typeof n == "string" ? { implementation: n } : n ?? {}));
+  return t.length ? b(
     "details.lp-sec",
     {},
-    x("summary", {}, "Kernels used"),
-    x("ul", {}, ...t.map((l) => x("li", {}, l)))
+    b("summary", {}, v("section.kernels")),
+    b("ul.lp-kernels", {}, ...t.map((l) => b("li", {}, l)))
   ) : null;
 }
-const Fa = !0, Pe = "u-", Va = "uplot", Ba = Pe + "hz", Oa = Pe + "vt", Ia = Pe + "title", Ga = Pe + "wrap", Wa = Pe + "under", Ha = Pe + "over", ja = Pe + "axis", ll = Pe + "off", Ua = Pe + "select", Ya = Pe + "cursor-x", qa = Pe + "cursor-y", Ka = Pe + "cursor-pt", Ja = Pe + "legend", Za = Pe + "live", Qa = Pe + "inline", Xa = Pe + "series", ec = Pe + "marker", yo = Pe + "label", tc = Pe + "value", Yl = "width", ql = "height", jl = "top", xo = "bottom", Al = "left", ns = "right", Ms = "#000", ko = Ms + "0", ss = "mousemove", _o = "mousedown", os = "mouseup", So = "mouseenter", Mo = "mouseleave", To = "dblclick", lc = "resize", nc = "scroll", Ao = "change", vn = "dppxchange", Ts = "--", Rl = typeof window < "u", us = Rl ? document : null, Ll = Rl ? window : null, sc = Rl ? navigator : null;
-let ie, mn;
-function fs() {
-  let e = devicePixelRatio;
-  ie != e && (ie = e, mn && hs(Ao, mn, fs), mn = matchMedia(`(min-resolution: ${ie - 1e-3}dppx) and (max-resolution: ${ie + 1e-3}dppx)`), sl(Ao, mn, fs), Ll.dispatchEvent(new CustomEvent(vn)));
+function dc(e, t) {
+  const l = (u, p, d) => d ? v("kernels.because", { stage: u, name: p, reason: d }) : v("kernels.used", { stage: u, name: p }), { chosen: n = {}, because: s = {}, against: a = {}, changes_arithmetic: r = [] } = t;
+  return [
+    l(e, t.implementation ?? "?", t.reason),
+    ...Object.entries(n).map(([u, p]) => l(u, p, s[u])),
+    ...Object.entries(a).map(([u, p]) => v("kernels.against", { name: u, reason: p })),
+    ...r.length ? [v("kernels.changes", { names: Yt(r) })] : []
+  ];
 }
-function lt(e, t) {
+const mc = !0, Ce = "u-", gc = "uplot", wc = Ce + "hz", bc = Ce + "vt", vc = Ce + "title", xc = Ce + "wrap", yc = Ce + "under", kc = Ce + "over", _c = Ce + "axis", il = Ce + "off", Sc = Ce + "select", Mc = Ce + "cursor-x", Tc = Ce + "cursor-y", Ac = Ce + "cursor-pt", Ec = Ce + "legend", Lc = Ce + "live", Pc = Ce + "inline", Dc = Ce + "series", Cc = Ce + "marker", Bo = Ce + "label", Rc = Ce + "value", Ql = "width", Xl = "height", Jl = "top", Oo = "bottom", Dl = "left", fs = "right", Ns = "#000", No = Ns + "0", ps = "mousemove", Go = "mousedown", hs = "mouseup", Fo = "mouseenter", Io = "mouseleave", Vo = "dblclick", zc = "resize", Bc = "scroll", $o = "change", Tn = "dppxchange", Gs = "--", Fl = typeof window < "u", xs = Fl ? document : null, zl = Fl ? window : null, Oc = Fl ? navigator : null;
+let re, yn;
+function ys() {
+  let e = devicePixelRatio;
+  re != e && (re = e, yn && _s($o, yn, ys), yn = matchMedia(`(min-resolution: ${re - 1e-3}dppx) and (max-resolution: ${re + 1e-3}dppx)`), al($o, yn, ys), zl.dispatchEvent(new CustomEvent(Tn)));
+}
+function ot(e, t) {
   if (t != null) {
     let l = e.classList;
     !l.contains(t) && l.add(t);
   }
 }
-function ps(e, t) {
+function ks(e, t) {
   let l = e.classList;
   l.contains(t) && l.remove(t);
 }
-function we(e, t, l) {
+function be(e, t, l) {
   e.style[t] = l + "px";
 }
-function bt(e, t, l, n) {
-  let s = us.createElement(e);
-  return t != null && lt(s, t), l?.insertBefore(s, n), s;
+function yt(e, t, l, n) {
+  let s = xs.createElement(e);
+  return t != null && ot(s, t), l?.insertBefore(s, n), s;
 }
-function ft(e, t) {
-  return bt("div", e, t);
+function dt(e, t) {
+  return yt("div", e, t);
 }
-const Eo = /* @__PURE__ */ new WeakMap();
-function Et(e, t, l, n, s) {
-  let r = "translate(" + t + "px," + l + "px)", a = Eo.get(e);
-  r != a && (e.style.transform = r, Eo.set(e, r), t < 0 || l < 0 || t > n || l > s ? lt(e, ll) : ps(e, ll));
+const Wo = /* @__PURE__ */ new WeakMap();
+function Dt(e, t, l, n, s) {
+  let a = "translate(" + t + "px," + l + "px)", r = Wo.get(e);
+  a != r && (e.style.transform = a, Wo.set(e, a), t < 0 || l < 0 || t > n || l > s ? ot(e, il) : ks(e, il));
 }
-const Lo = /* @__PURE__ */ new WeakMap();
-function Po(e, t, l) {
-  let n = t + l, s = Lo.get(e);
-  n != s && (Lo.set(e, n), e.style.background = t, e.style.borderColor = l);
+const Ho = /* @__PURE__ */ new WeakMap();
+function jo(e, t, l) {
+  let n = t + l, s = Ho.get(e);
+  n != s && (Ho.set(e, n), e.style.background = t, e.style.borderColor = l);
 }
-const Do = /* @__PURE__ */ new WeakMap();
-function $o(e, t, l, n) {
-  let s = t + "" + l, r = Do.get(e);
-  s != r && (Do.set(e, s), e.style.height = l + "px", e.style.width = t + "px", e.style.marginLeft = n ? -t / 2 + "px" : 0, e.style.marginTop = n ? -l / 2 + "px" : 0);
+const Uo = /* @__PURE__ */ new WeakMap();
+function Yo(e, t, l, n) {
+  let s = t + "" + l, a = Uo.get(e);
+  s != a && (Uo.set(e, s), e.style.height = l + "px", e.style.width = t + "px", e.style.marginLeft = n ? -t / 2 + "px" : 0, e.style.marginTop = n ? -l / 2 + "px" : 0);
 }
-const As = { passive: !0 }, oc = { ...As, capture: !0 };
-function sl(e, t, l, n) {
-  t.addEventListener(e, l, n ? oc : As);
+const Fs = { passive: !0 }, Nc = { ...Fs, capture: !0 };
+function al(e, t, l, n) {
+  t.addEventListener(e, l, n ? Nc : Fs);
 }
-function hs(e, t, l, n) {
-  t.removeEventListener(e, l, As);
+function _s(e, t, l, n) {
+  t.removeEventListener(e, l, Fs);
 }
-Rl && fs();
-function vt(e, t, l, n) {
+Fl && ys();
+function kt(e, t, l, n) {
   let s;
   l = l || 0, n = n || t.length - 1;
-  let r = n <= 2147483647;
+  let a = n <= 2147483647;
   for (; n - l > 1; )
-    s = r ? l + n >> 1 : nt((l + n) / 2), t[s] < e ? l = s : n = s;
+    s = a ? l + n >> 1 : it((l + n) / 2), t[s] < e ? l = s : n = s;
   return e - t[l] <= t[n] - e ? l : n;
 }
-function yi(e) {
+function Vi(e) {
   return (l, n, s) => {
-    let r = -1, a = -1;
-    for (let p = n; p <= s; p++)
-      if (e(l[p])) {
-        r = p;
+    let a = -1, r = -1;
+    for (let u = n; u <= s; u++)
+      if (e(l[u])) {
+        a = u;
         break;
       }
-    for (let p = s; p >= n; p--)
-      if (e(l[p])) {
-        a = p;
+    for (let u = s; u >= n; u--)
+      if (e(l[u])) {
+        r = u;
         break;
       }
-    return [r, a];
+    return [a, r];
   };
 }
-const xi = (e) => e != null, ki = (e) => e != null && e > 0, kn = yi(xi), ic = yi(ki);
-function rc(e, t, l, n = 0, s = !1) {
-  let r = s ? ic : kn, a = s ? ki : xi;
-  [t, l] = r(e, t, l);
-  let p = e[t], f = e[t];
+const $i = (e) => e != null, Wi = (e) => e != null && e > 0, Pn = Vi($i), Gc = Vi(Wi);
+function Fc(e, t, l, n = 0, s = !1) {
+  let a = s ? Gc : Pn, r = s ? Wi : $i;
+  [t, l] = a(e, t, l);
+  let u = e[t], p = e[t];
   if (t > -1)
     if (n == 1)
-      p = e[t], f = e[l];
+      u = e[t], p = e[l];
     else if (n == -1)
-      p = e[l], f = e[t];
+      u = e[l], p = e[t];
     else
       for (let d = t; d <= l; d++) {
-        let y = e[d];
-        a(y) && (y < p ? p = y : y > f && (f = y));
+        let x = e[d];
+        r(x) && (x < u ? u = x : x > p && (p = x));
       }
-  return [p ?? fe, f ?? -fe];
+  return [u ?? pe, p ?? -pe];
 }
-function _n(e, t, l, n) {
-  let s = No(e), r = No(t);
+function Dn(e, t, l, n) {
+  let s = Jo(e), a = Jo(t);
   e == t && (s == -1 ? (e *= l, t /= l) : (e /= l, t *= l));
-  let a = l == 10 ? Ct : _i, p = s == 1 ? nt : pt, f = r == 1 ? pt : nt, d = p(a(Le(e))), y = f(a(Le(t))), g = Pl(l, d), w = Pl(l, y);
-  return l == 10 && (d < 0 && (g = pe(g, -d)), y < 0 && (w = pe(w, -y))), n || l == 2 ? (e = g * s, t = w * r) : (e = Ai(e, g), t = Sn(t, w)), [e, t];
+  let r = l == 10 ? Ot : Hi, u = s == 1 ? it : mt, p = a == 1 ? mt : it, d = u(r(Pe(e))), x = p(r(Pe(t))), g = Bl(l, d), w = Bl(l, x);
+  return l == 10 && (d < 0 && (g = he(g, -d)), x < 0 && (w = he(w, -x))), n || l == 2 ? (e = g * s, t = w * a) : (e = qi(e, g), t = Cn(t, w)), [e, t];
 }
-function Es(e, t, l, n) {
-  let s = _n(e, t, l, n);
+function Is(e, t, l, n) {
+  let s = Dn(e, t, l, n);
   return e == 0 && (s[0] = 0), t == 0 && (s[1] = 0), s;
 }
-const Ls = 0.1, Co = {
+const Vs = 0.1, qo = {
   mode: 3,
-  pad: Ls
-}, Xl = {
+  pad: Vs
+}, ln = {
   pad: 0,
   soft: null,
   mode: 0
-}, ac = {
-  min: Xl,
-  max: Xl
+}, Ic = {
+  min: ln,
+  max: ln
 };
-function yn(e, t, l, n) {
-  return Mn(l) ? Ro(e, t, l) : (Xl.pad = l, Xl.soft = n ? 0 : null, Xl.mode = n ? 3 : 0, Ro(e, t, ac));
+function An(e, t, l, n) {
+  return Rn(l) ? Ko(e, t, l) : (ln.pad = l, ln.soft = n ? 0 : null, ln.mode = n ? 3 : 0, Ko(e, t, Ic));
 }
-function se(e, t) {
+function oe(e, t) {
   return e ?? t;
 }
-function cc(e, t, l) {
-  for (t = se(t, 0), l = se(l, e.length - 1); t <= l; ) {
+function Vc(e, t, l) {
+  for (t = oe(t, 0), l = oe(l, e.length - 1); t <= l; ) {
     if (e[t] != null)
       return !0;
     t++;
   }
   return !1;
 }
-function Ro(e, t, l) {
-  let n = l.min, s = l.max, r = se(n.pad, 0), a = se(s.pad, 0), p = se(n.hard, -fe), f = se(s.hard, fe), d = se(n.soft, fe), y = se(s.soft, -fe), g = se(n.mode, 0), w = se(s.mode, 0), T = t - e, E = Ct(T), z = Ye(Le(e), Le(t)), O = Ct(z), G = Le(O - E);
-  (T < 1e-24 || G > 10) && (T = 0, (e == 0 || t == 0) && (T = 1e-24, g == 2 && d != fe && (r = 0), w == 2 && y != -fe && (a = 0)));
-  let b = T || z || 1e3, B = Ct(b), S = Pl(10, nt(B)), K = b * (T == 0 ? e == 0 ? 0.1 : 1 : r), $ = pe(Ai(e - K, S / 10), 24), J = e >= d && (g == 1 || g == 3 && $ <= d || g == 2 && $ >= d) ? d : fe, U = Ye(p, $ < J && e >= J ? J : yt(J, $)), X = b * (T == 0 ? t == 0 ? 0.1 : 1 : a), j = pe(Sn(t + X, S / 10), 24), M = t <= y && (w == 1 || w == 3 && j >= y || w == 2 && j <= y) ? y : -fe, q = yt(f, j > M && t <= M ? M : Ye(M, j));
-  return U == q && U == 0 && (q = 100), [U, q];
+function Ko(e, t, l) {
+  let n = l.min, s = l.max, a = oe(n.pad, 0), r = oe(s.pad, 0), u = oe(n.hard, -pe), p = oe(s.hard, pe), d = oe(n.soft, pe), x = oe(s.soft, -pe), g = oe(n.mode, 0), w = oe(s.mode, 0), T = t - e, L = Ot(T), B = Ke(Pe(e), Pe(t)), F = Ot(B), $ = Pe(F - L);
+  (T < 1e-24 || $ > 10) && (T = 0, (e == 0 || t == 0) && (T = 1e-24, g == 2 && d != pe && (a = 0), w == 2 && x != -pe && (r = 0)));
+  let S = T || B || 1e3, _ = Ot(S), A = Bl(10, it(_)), J = S * (T == 0 ? e == 0 ? 0.1 : 1 : a), z = he(qi(e - J, A / 10), 24), Z = e >= d && (g == 1 || g == 3 && z <= d || g == 2 && z >= d) ? d : pe, Y = Ke(u, z < Z && e >= Z ? Z : _t(Z, z)), ee = S * (T == 0 ? t == 0 ? 0.1 : 1 : r), U = he(Cn(t + ee, A / 10), 24), E = t <= x && (w == 1 || w == 3 && U >= x || w == 2 && U <= x) ? x : -pe, K = _t(p, U > E && t <= E ? E : Ke(E, U));
+  return Y == K && Y == 0 && (K = 100), [Y, K];
 }
-const uc = new Intl.NumberFormat(Rl ? sc.language : "en-US"), Ps = (e) => uc.format(e), st = Math, bn = st.PI, Le = st.abs, nt = st.floor, Ee = st.round, pt = st.ceil, yt = st.min, Ye = st.max, Pl = st.pow, No = st.sign, Ct = st.log10, _i = st.log2, fc = (e, t = 1) => st.sinh(e) * t, is = (e, t = 1) => st.asinh(e / t), fe = 1 / 0;
-function zo(e) {
-  return (Ct((e ^ e >> 31) - (e >> 31)) | 0) + 1;
+const $c = new Intl.NumberFormat(Fl ? Oc.language : "en-US"), $s = (e) => $c.format(e), rt = Math, Mn = rt.PI, Pe = rt.abs, it = rt.floor, Le = rt.round, mt = rt.ceil, _t = rt.min, Ke = rt.max, Bl = rt.pow, Jo = rt.sign, Ot = rt.log10, Hi = rt.log2, Wc = (e, t = 1) => rt.sinh(e) * t, ds = (e, t = 1) => rt.asinh(e / t), pe = 1 / 0;
+function Zo(e) {
+  return (Ot((e ^ e >> 31) - (e >> 31)) | 0) + 1;
 }
-function ds(e, t, l) {
-  return yt(Ye(e, t), l);
+function Ss(e, t, l) {
+  return _t(Ke(e, t), l);
 }
-function Si(e) {
+function ji(e) {
   return typeof e == "function";
 }
-function ee(e) {
-  return Si(e) ? e : () => e;
+function te(e) {
+  return ji(e) ? e : () => e;
 }
-const pc = () => {
-}, Mi = (e) => e, Ti = (e, t) => t, hc = (e) => null, Fo = (e) => !0, Vo = (e, t) => e == t, dc = /\.\d*?(?=9{6,}|0{6,})/gm, ol = (e) => {
-  if (Li(e) || Wt.has(e))
+const Hc = () => {
+}, Ui = (e) => e, Yi = (e, t) => t, jc = (e) => null, Qo = (e) => !0, Xo = (e, t) => e == t, Uc = /\.\d*?(?=9{6,}|0{6,})/gm, cl = (e) => {
+  if (Ji(e) || Ut.has(e))
     return e;
-  const t = `${e}`, l = t.match(dc);
+  const t = `${e}`, l = t.match(Uc);
   if (l == null)
     return e;
   let n = l[0].length - 1;
   if (t.indexOf("e-") != -1) {
-    let [s, r] = t.split("e");
-    return +`${ol(s)}e${r}`;
+    let [s, a] = t.split("e");
+    return +`${cl(s)}e${a}`;
   }
-  return pe(e, n);
+  return he(e, n);
 };
-function el(e, t) {
-  return ol(pe(ol(e / t)) * t);
+function sl(e, t) {
+  return cl(he(cl(e / t)) * t);
 }
-function Sn(e, t) {
-  return ol(pt(ol(e / t)) * t);
+function Cn(e, t) {
+  return cl(mt(cl(e / t)) * t);
 }
-function Ai(e, t) {
-  return ol(nt(ol(e / t)) * t);
+function qi(e, t) {
+  return cl(it(cl(e / t)) * t);
 }
-function pe(e, t = 0) {
-  if (Li(e))
+function he(e, t = 0) {
+  if (Ji(e))
     return e;
   let l = 10 ** t, n = e * l * (1 + Number.EPSILON);
-  return Ee(n) / l;
+  return Le(n) / l;
 }
-const Wt = /* @__PURE__ */ new Map();
-function Ei(e) {
+const Ut = /* @__PURE__ */ new Map();
+function Ki(e) {
   return (("" + e).split(".")[1] || "").length;
 }
-function ln(e, t, l, n) {
-  let s = [], r = n.map(Ei);
-  for (let a = t; a < l; a++) {
-    let p = Le(a), f = pe(Pl(e, a), p);
+function an(e, t, l, n) {
+  let s = [], a = n.map(Ki);
+  for (let r = t; r < l; r++) {
+    let u = Pe(r), p = he(Bl(e, r), u);
     for (let d = 0; d < n.length; d++) {
-      let y = e == 10 ? +`${n[d]}e${a}` : n[d] * f, g = (a >= 0 ? 0 : p) + (a >= r[d] ? 0 : r[d]), w = e == 10 ? y : pe(y, g);
-      s.push(w), Wt.set(w, g);
+      let x = e == 10 ? +`${n[d]}e${r}` : n[d] * p, g = (r >= 0 ? 0 : u) + (r >= a[d] ? 0 : a[d]), w = e == 10 ? x : he(x, g);
+      s.push(w), Ut.set(w, g);
     }
   }
   return s;
 }
-const en = {}, Ds = [], Dl = [null, null], It = Array.isArray, Li = Number.isInteger, mc = (e) => e === void 0;
-function Bo(e) {
+const nn = {}, Ws = [], Ol = [null, null], Ht = Array.isArray, Ji = Number.isInteger, Yc = (e) => e === void 0;
+function ei(e) {
   return typeof e == "string";
 }
-function Mn(e) {
+function Rn(e) {
   let t = !1;
   if (e != null) {
     let l = e.constructor;
@@ -994,110 +1426,110 @@ function Mn(e) {
   }
   return t;
 }
-function gc(e) {
+function qc(e) {
   return e != null && typeof e == "object";
 }
-const wc = Object.getPrototypeOf(Uint8Array), Pi = "__proto__";
-function $l(e, t = Mn) {
+const Kc = Object.getPrototypeOf(Uint8Array), Zi = "__proto__";
+function Nl(e, t = Rn) {
   let l;
-  if (It(e)) {
+  if (Ht(e)) {
     let n = e.find((s) => s != null);
-    if (It(n) || t(n)) {
+    if (Ht(n) || t(n)) {
       l = Array(e.length);
       for (let s = 0; s < e.length; s++)
-        l[s] = $l(e[s], t);
+        l[s] = Nl(e[s], t);
     } else
       l = e.slice();
-  } else if (e instanceof wc)
+  } else if (e instanceof Kc)
     l = e.slice();
   else if (t(e)) {
     l = {};
     for (let n in e)
-      n != Pi && (l[n] = $l(e[n], t));
+      n != Zi && (l[n] = Nl(e[n], t));
   } else
     l = e;
   return l;
 }
-function Me(e) {
+function Te(e) {
   let t = arguments;
   for (let l = 1; l < t.length; l++) {
     let n = t[l];
     for (let s in n)
-      s != Pi && (Mn(e[s]) ? Me(e[s], $l(n[s])) : e[s] = $l(n[s]));
+      s != Zi && (Rn(e[s]) ? Te(e[s], Nl(n[s])) : e[s] = Nl(n[s]));
   }
   return e;
 }
-const bc = 0, vc = 1, yc = 2;
-function xc(e, t, l) {
-  for (let n = 0, s, r = -1; n < t.length; n++) {
-    let a = t[n];
-    if (a > r) {
-      for (s = a - 1; s >= 0 && e[s] == null; )
+const Jc = 0, Zc = 1, Qc = 2;
+function Xc(e, t, l) {
+  for (let n = 0, s, a = -1; n < t.length; n++) {
+    let r = t[n];
+    if (r > a) {
+      for (s = r - 1; s >= 0 && e[s] == null; )
         e[s--] = null;
-      for (s = a + 1; s < l && e[s] == null; )
-        e[r = s++] = null;
+      for (s = r + 1; s < l && e[s] == null; )
+        e[a = s++] = null;
     }
   }
 }
-function kc(e, t) {
-  if (Mc(e)) {
-    let a = e[0].slice();
-    for (let p = 1; p < e.length; p++)
-      a.push(...e[p].slice(1));
-    return Tc(a[0]) || (a = Sc(a)), a;
+function eu(e, t) {
+  if (nu(e)) {
+    let r = e[0].slice();
+    for (let u = 1; u < e.length; u++)
+      r.push(...e[u].slice(1));
+    return su(r[0]) || (r = lu(r)), r;
   }
   let l = /* @__PURE__ */ new Set();
-  for (let a = 0; a < e.length; a++) {
-    let f = e[a][0], d = f.length;
-    for (let y = 0; y < d; y++)
-      l.add(f[y]);
+  for (let r = 0; r < e.length; r++) {
+    let p = e[r][0], d = p.length;
+    for (let x = 0; x < d; x++)
+      l.add(p[x]);
   }
-  let n = [Array.from(l).sort((a, p) => a - p)], s = n[0].length, r = /* @__PURE__ */ new Map();
-  for (let a = 0; a < s; a++)
-    r.set(n[0][a], a);
-  for (let a = 0; a < e.length; a++) {
-    let p = e[a], f = p[0];
-    for (let d = 1; d < p.length; d++) {
-      let y = p[d], g = Array(s).fill(void 0), w = t ? t[a][d] : vc, T = [];
-      for (let E = 0; E < y.length; E++) {
-        let z = y[E], O = r.get(f[E]);
-        z === null ? w != bc && (g[O] = z, w == yc && T.push(O)) : g[O] = z;
+  let n = [Array.from(l).sort((r, u) => r - u)], s = n[0].length, a = /* @__PURE__ */ new Map();
+  for (let r = 0; r < s; r++)
+    a.set(n[0][r], r);
+  for (let r = 0; r < e.length; r++) {
+    let u = e[r], p = u[0];
+    for (let d = 1; d < u.length; d++) {
+      let x = u[d], g = Array(s).fill(void 0), w = t ? t[r][d] : Zc, T = [];
+      for (let L = 0; L < x.length; L++) {
+        let B = x[L], F = a.get(p[L]);
+        B === null ? w != Jc && (g[F] = B, w == Qc && T.push(F)) : g[F] = B;
       }
-      xc(g, T, s), n.push(g);
+      Xc(g, T, s), n.push(g);
     }
   }
   return n;
 }
-const _c = typeof queueMicrotask > "u" ? (e) => Promise.resolve().then(e) : queueMicrotask;
-function Sc(e) {
+const tu = typeof queueMicrotask > "u" ? (e) => Promise.resolve().then(e) : queueMicrotask;
+function lu(e) {
   let t = e[0], l = t.length, n = Array(l);
-  for (let r = 0; r < n.length; r++)
-    n[r] = r;
-  n.sort((r, a) => t[r] - t[a]);
+  for (let a = 0; a < n.length; a++)
+    n[a] = a;
+  n.sort((a, r) => t[a] - t[r]);
   let s = [];
-  for (let r = 0; r < e.length; r++) {
-    let a = e[r], p = Array(l);
-    for (let f = 0; f < l; f++)
-      p[f] = a[n[f]];
-    s.push(p);
+  for (let a = 0; a < e.length; a++) {
+    let r = e[a], u = Array(l);
+    for (let p = 0; p < l; p++)
+      u[p] = r[n[p]];
+    s.push(u);
   }
   return s;
 }
-function Mc(e) {
+function nu(e) {
   let t = e[0][0], l = t.length;
   for (let n = 1; n < e.length; n++) {
     let s = e[n][0];
     if (s.length != l)
       return !1;
     if (s != t) {
-      for (let r = 0; r < l; r++)
-        if (s[r] != t[r])
+      for (let a = 0; a < l; a++)
+        if (s[a] != t[a])
           return !1;
     }
   }
   return !0;
 }
-function Tc(e, t = 100) {
+function su(e, t = 100) {
   const l = e.length;
   if (l <= 1)
     return !0;
@@ -1108,18 +1540,18 @@ function Tc(e, t = 100) {
     s--;
   if (s <= n)
     return !0;
-  const r = Ye(1, nt((s - n + 1) / t));
-  for (let a = e[n], p = n + r; p <= s; p += r) {
-    const f = e[p];
-    if (f != null) {
-      if (f <= a)
+  const a = Ke(1, it((s - n + 1) / t));
+  for (let r = e[n], u = n + a; u <= s; u += a) {
+    const p = e[u];
+    if (p != null) {
+      if (p <= r)
         return !1;
-      a = f;
+      r = p;
     }
   }
   return !0;
 }
-const Di = [
+const Qi = [
   "January",
   "February",
   "March",
@@ -1132,7 +1564,7 @@ const Di = [
   "October",
   "November",
   "December"
-], $i = [
+], Xi = [
   "Sunday",
   "Monday",
   "Tuesday",
@@ -1141,22 +1573,22 @@ const Di = [
   "Friday",
   "Saturday"
 ];
-function Ci(e) {
+function er(e) {
   return e.slice(0, 3);
 }
-const Ac = $i.map(Ci), Ec = Di.map(Ci), Lc = {
-  MMMM: Di,
-  MMM: Ec,
-  WWWW: $i,
-  WWW: Ac
+const ou = Xi.map(er), iu = Qi.map(er), ru = {
+  MMMM: Qi,
+  MMM: iu,
+  WWWW: Xi,
+  WWW: ou
 };
-function Ul(e) {
+function Zl(e) {
   return (e < 10 ? "0" : "") + e;
 }
-function Pc(e) {
+function au(e) {
   return (e < 10 ? "00" : e < 100 ? "0" : "") + e;
 }
-const Dc = {
+const cu = {
   // 2019
   YYYY: (e) => e.getFullYear(),
   // 19
@@ -1166,11 +1598,11 @@ const Dc = {
   // Jul
   MMM: (e, t) => t.MMM[e.getMonth()],
   // 07
-  MM: (e) => Ul(e.getMonth() + 1),
+  MM: (e) => Zl(e.getMonth() + 1),
   // 7
   M: (e) => e.getMonth() + 1,
   // 09
-  DD: (e) => Ul(e.getDate()),
+  DD: (e) => Zl(e.getDate()),
   // 9
   D: (e) => e.getDate(),
   // Monday
@@ -1178,7 +1610,7 @@ const Dc = {
   // Mon
   WWW: (e, t) => t.WWW[e.getDay()],
   // 03
-  HH: (e) => Ul(e.getHours()),
+  HH: (e) => Zl(e.getHours()),
   // 3
   H: (e) => e.getHours(),
   // 9 (12hr, unpadded)
@@ -1193,37 +1625,37 @@ const Dc = {
   // a
   a: (e) => e.getHours() >= 12 ? "p" : "a",
   // 09
-  mm: (e) => Ul(e.getMinutes()),
+  mm: (e) => Zl(e.getMinutes()),
   // 9
   m: (e) => e.getMinutes(),
   // 09
-  ss: (e) => Ul(e.getSeconds()),
+  ss: (e) => Zl(e.getSeconds()),
   // 9
   s: (e) => e.getSeconds(),
   // 374
-  fff: (e) => Pc(e.getMilliseconds())
+  fff: (e) => au(e.getMilliseconds())
 };
-function $s(e, t) {
-  t = t || Lc;
+function Hs(e, t) {
+  t = t || ru;
   let l = [], n = /\{([a-z]+)\}|[^{]+/gi, s;
   for (; s = n.exec(e); )
-    l.push(s[0][0] == "{" ? Dc[s[1]] : s[0]);
-  return (r) => {
-    let a = "";
-    for (let p = 0; p < l.length; p++)
-      a += typeof l[p] == "string" ? l[p] : l[p](r, t);
-    return a;
+    l.push(s[0][0] == "{" ? cu[s[1]] : s[0]);
+  return (a) => {
+    let r = "";
+    for (let u = 0; u < l.length; u++)
+      r += typeof l[u] == "string" ? l[u] : l[u](a, t);
+    return r;
   };
 }
-const $c = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-function Cc(e, t) {
+const uu = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+function fu(e, t) {
   let l;
-  return t == "UTC" || t == "Etc/UTC" ? l = new Date(+e + e.getTimezoneOffset() * 6e4) : t == $c ? l = e : (l = new Date(e.toLocaleString("en-US", { timeZone: t })), l.setMilliseconds(e.getMilliseconds())), l;
+  return t == "UTC" || t == "Etc/UTC" ? l = new Date(+e + e.getTimezoneOffset() * 6e4) : t == uu ? l = e : (l = new Date(e.toLocaleString("en-US", { timeZone: t })), l.setMilliseconds(e.getMilliseconds())), l;
 }
-const Ri = (e) => e % 1 == 0, xn = [1, 2, 2.5, 5], Rc = ln(10, -32, 0, xn), Ni = ln(10, 0, 32, xn), Nc = Ni.filter(Ri), tl = Rc.concat(Ni), Cs = `
-`, zi = "{YYYY}", Oo = Cs + zi, Fi = "{M}/{D}", Kl = Cs + Fi, gn = Kl + "/{YY}", Vi = "{aa}", zc = "{h}:{mm}", El = zc + Vi, Io = Cs + El, Go = ":{ss}", ae = null;
-function Bi(e) {
-  let t = e * 1e3, l = t * 60, n = l * 60, s = n * 24, r = s * 30, a = s * 365, f = (e == 1 ? ln(10, 0, 3, xn).filter(Ri) : ln(10, -3, 0, xn)).concat([
+const tr = (e) => e % 1 == 0, En = [1, 2, 2.5, 5], pu = an(10, -32, 0, En), lr = an(10, 0, 32, En), hu = lr.filter(tr), ol = pu.concat(lr), js = `
+`, nr = "{YYYY}", ti = js + nr, sr = "{M}/{D}", en = js + sr, kn = en + "/{YY}", or = "{aa}", du = "{h}:{mm}", Cl = du + or, li = js + Cl, ni = ":{ss}", ce = null;
+function ir(e) {
+  let t = e * 1e3, l = t * 60, n = l * 60, s = n * 24, a = s * 30, r = s * 365, p = (e == 1 ? an(10, 0, 3, En).filter(tr) : an(10, -3, 0, En)).concat([
     // minute divisors (# of secs)
     t,
     t * 5,
@@ -1257,170 +1689,170 @@ function Bi(e) {
     s * 10,
     s * 15,
     // year divisors (# months, approx)
-    r,
-    r * 2,
-    r * 3,
-    r * 4,
-    r * 6,
-    // century divisors
     a,
     a * 2,
-    a * 5,
-    a * 10,
-    a * 25,
-    a * 50,
-    a * 100
+    a * 3,
+    a * 4,
+    a * 6,
+    // century divisors
+    r,
+    r * 2,
+    r * 5,
+    r * 10,
+    r * 25,
+    r * 50,
+    r * 100
   ]);
   const d = [
     //   tick incr    default          year                    month   day                   hour    min       sec   mode
-    [a, zi, ae, ae, ae, ae, ae, ae, 1],
-    [s * 28, "{MMM}", Oo, ae, ae, ae, ae, ae, 1],
-    [s, Fi, Oo, ae, ae, ae, ae, ae, 1],
-    [n, "{h}" + Vi, gn, ae, Kl, ae, ae, ae, 1],
-    [l, El, gn, ae, Kl, ae, ae, ae, 1],
-    [t, Go, gn + " " + El, ae, Kl + " " + El, ae, Io, ae, 1],
-    [e, Go + ".{fff}", gn + " " + El, ae, Kl + " " + El, ae, Io, ae, 1]
+    [r, nr, ce, ce, ce, ce, ce, ce, 1],
+    [s * 28, "{MMM}", ti, ce, ce, ce, ce, ce, 1],
+    [s, sr, ti, ce, ce, ce, ce, ce, 1],
+    [n, "{h}" + or, kn, ce, en, ce, ce, ce, 1],
+    [l, Cl, kn, ce, en, ce, ce, ce, 1],
+    [t, ni, kn + " " + Cl, ce, en + " " + Cl, ce, li, ce, 1],
+    [e, ni + ".{fff}", kn + " " + Cl, ce, en + " " + Cl, ce, li, ce, 1]
   ];
-  function y(g) {
-    return (w, T, E, z, O, G) => {
-      let b = [], B = O >= a, S = O >= r && O < a, K = g(E), $ = pe(K * e, 3), J = rs(K.getFullYear(), B ? 0 : K.getMonth(), S || B ? 1 : K.getDate()), U = pe(J * e, 3);
-      if (S || B) {
-        let X = S ? O / r : 0, j = B ? O / a : 0, M = $ == U ? $ : pe(rs(J.getFullYear() + j, J.getMonth() + X, 1) * e, 3), q = new Date(Ee(M / e)), C = q.getFullYear(), W = q.getMonth();
-        for (let V = 0; M <= z; V++) {
-          let te = rs(C + j * V, W + X * V, 1), F = te - g(pe(te * e, 3));
-          M = pe((+te + F) * e, 3), M <= z && b.push(M);
+  function x(g) {
+    return (w, T, L, B, F, $) => {
+      let S = [], _ = F >= r, A = F >= a && F < r, J = g(L), z = he(J * e, 3), Z = ms(J.getFullYear(), _ ? 0 : J.getMonth(), A || _ ? 1 : J.getDate()), Y = he(Z * e, 3);
+      if (A || _) {
+        let ee = A ? F / a : 0, U = _ ? F / r : 0, E = z == Y ? z : he(ms(Z.getFullYear() + U, Z.getMonth() + ee, 1) * e, 3), K = new Date(Le(E / e)), O = K.getFullYear(), H = K.getMonth();
+        for (let V = 0; E <= B; V++) {
+          let le = ms(O + U * V, H + ee * V, 1), I = le - g(he(le * e, 3));
+          E = he((+le + I) * e, 3), E <= B && S.push(E);
         }
       } else {
-        let X = O >= s ? s : O, j = nt(E) - nt($), M = U + j + Sn($ - U, X);
-        b.push(M);
-        let q = g(M), C = q.getHours() + q.getMinutes() / l + q.getSeconds() / n, W = O / n, V = w.axes[T]._space, te = G / V;
-        for (; M = pe(M + O, e == 1 ? 0 : 3), !(M > z); )
-          if (W > 1) {
-            let F = nt(pe(C + W, 6)) % 24, le = g(M).getHours() - F;
-            le > 1 && (le = -1), M -= le * n, C = (C + W) % 24;
-            let ce = b[b.length - 1];
-            pe((M - ce) / O, 3) * te >= 0.7 && b.push(M);
+        let ee = F >= s ? s : F, U = it(L) - it(z), E = Y + U + Cn(z - Y, ee);
+        S.push(E);
+        let K = g(E), O = K.getHours() + K.getMinutes() / l + K.getSeconds() / n, H = F / n, V = w.axes[T]._space, le = $ / V;
+        for (; E = he(E + F, e == 1 ? 0 : 3), !(E > B); )
+          if (H > 1) {
+            let I = it(he(O + H, 6)) % 24, ne = g(E).getHours() - I;
+            ne > 1 && (ne = -1), E -= ne * n, O = (O + H) % 24;
+            let ue = S[S.length - 1];
+            he((E - ue) / F, 3) * le >= 0.7 && S.push(E);
           } else
-            b.push(M);
+            S.push(E);
       }
-      return b;
+      return S;
     };
   }
   return [
-    f,
+    p,
     d,
-    y
+    x
   ];
 }
-const [Fc, Vc, Bc] = Bi(1), [Oc, Ic, Gc] = Bi(1e-3);
-ln(2, -53, 53, [1]);
-function Wo(e, t) {
+const [mu, gu, wu] = ir(1), [bu, vu, xu] = ir(1e-3);
+an(2, -53, 53, [1]);
+function si(e, t) {
   return e.map((l) => l.map(
     (n, s) => s == 0 || s == 8 || n == null ? n : t(s == 1 || l[8] == 0 ? n : l[1] + n)
   ));
 }
-function Ho(e, t) {
-  return (l, n, s, r, a) => {
-    let p = t.find((E) => a >= E[0]) || t[t.length - 1], f, d, y, g, w, T;
-    return n.map((E) => {
-      let z = e(E), O = z.getFullYear(), G = z.getMonth(), b = z.getDate(), B = z.getHours(), S = z.getMinutes(), K = z.getSeconds(), $ = O != f && p[2] || G != d && p[3] || b != y && p[4] || B != g && p[5] || S != w && p[6] || K != T && p[7] || p[1];
-      return f = O, d = G, y = b, g = B, w = S, T = K, $(z);
+function oi(e, t) {
+  return (l, n, s, a, r) => {
+    let u = t.find((L) => r >= L[0]) || t[t.length - 1], p, d, x, g, w, T;
+    return n.map((L) => {
+      let B = e(L), F = B.getFullYear(), $ = B.getMonth(), S = B.getDate(), _ = B.getHours(), A = B.getMinutes(), J = B.getSeconds(), z = F != p && u[2] || $ != d && u[3] || S != x && u[4] || _ != g && u[5] || A != w && u[6] || J != T && u[7] || u[1];
+      return p = F, d = $, x = S, g = _, w = A, T = J, z(B);
     });
   };
 }
-function Wc(e, t) {
-  let l = $s(t);
-  return (n, s, r, a, p) => s.map((f) => l(e(f)));
+function yu(e, t) {
+  let l = Hs(t);
+  return (n, s, a, r, u) => s.map((p) => l(e(p)));
 }
-function rs(e, t, l) {
+function ms(e, t, l) {
   return new Date(e, t, l);
 }
-function jo(e, t) {
+function ii(e, t) {
   return t(e);
 }
-const Hc = "{YYYY}-{MM}-{DD} {h}:{mm}{aa}";
-function Uo(e, t) {
-  return (l, n, s, r) => r == null ? Ts : t(e(n));
+const ku = "{YYYY}-{MM}-{DD} {h}:{mm}{aa}";
+function ri(e, t) {
+  return (l, n, s, a) => a == null ? Gs : t(e(n));
 }
-function jc(e, t) {
+function _u(e, t) {
   let l = e.series[t];
   return l.width ? l.stroke(e, t) : l.points.width ? l.points.stroke(e, t) : null;
 }
-function Uc(e, t) {
+function Su(e, t) {
   return e.series[t].fill(e, t);
 }
-const Yc = {
+const Mu = {
   show: !0,
   live: !0,
   isolate: !1,
-  mount: pc,
+  mount: Hc,
   markers: {
     show: !0,
     width: 2,
-    stroke: jc,
-    fill: Uc,
+    stroke: _u,
+    fill: Su,
     dash: "solid"
   },
   idx: null,
   idxs: null,
   values: []
 };
-function qc(e, t) {
-  let l = e.cursor.points, n = ft(), s = l.size(e, t);
-  we(n, Yl, s), we(n, ql, s);
-  let r = s / -2;
-  we(n, "marginLeft", r), we(n, "marginTop", r);
-  let a = l.width(e, t, s);
-  return a && we(n, "borderWidth", a), n;
+function Tu(e, t) {
+  let l = e.cursor.points, n = dt(), s = l.size(e, t);
+  be(n, Ql, s), be(n, Xl, s);
+  let a = s / -2;
+  be(n, "marginLeft", a), be(n, "marginTop", a);
+  let r = l.width(e, t, s);
+  return r && be(n, "borderWidth", r), n;
 }
-function Kc(e, t) {
+function Au(e, t) {
   let l = e.series[t].points;
   return l._fill || l._stroke;
 }
-function Jc(e, t) {
+function Eu(e, t) {
   let l = e.series[t].points;
   return l._stroke || l._fill;
 }
-function Zc(e, t) {
+function Lu(e, t) {
   return e.series[t].points.size;
 }
-const as = [0, 0];
-function Qc(e, t, l) {
-  return as[0] = t, as[1] = l, as;
+const gs = [0, 0];
+function Pu(e, t, l) {
+  return gs[0] = t, gs[1] = l, gs;
 }
-function wn(e, t, l, n = !0) {
+function _n(e, t, l, n = !0) {
   return (s) => {
     s.button == 0 && (!n || s.target == t) && l(s);
   };
 }
-function cs(e, t, l, n = !0) {
+function ws(e, t, l, n = !0) {
   return (s) => {
     (!n || s.target == t) && l(s);
   };
 }
-const Xc = {
+const Du = {
   show: !0,
   x: !0,
   y: !0,
   lock: !1,
-  move: Qc,
+  move: Pu,
   points: {
     one: !1,
-    show: qc,
-    size: Zc,
+    show: Tu,
+    size: Lu,
     width: 0,
-    stroke: Jc,
-    fill: Kc
+    stroke: Eu,
+    fill: Au
   },
   bind: {
-    mousedown: wn,
-    mouseup: wn,
-    click: wn,
+    mousedown: _n,
+    mouseup: _n,
+    click: _n,
     // legend clicks, not .u-over clicks
-    dblclick: wn,
-    mousemove: cs,
-    mouseleave: cs,
-    mouseenter: cs
+    dblclick: _n,
+    mousemove: ws,
+    mouseleave: ws,
+    mouseenter: ws
   },
   drag: {
     setScale: !0,
@@ -1450,40 +1882,40 @@ const Xc = {
   dataIdx: null,
   idxs: null,
   event: null
-}, Oi = {
+}, rr = {
   show: !0,
   stroke: "rgba(0,0,0,0.07)",
   width: 2
   //	dash: [],
-}, Rs = Me({}, Oi, {
-  filter: Ti
-}), Ii = Me({}, Rs, {
+}, Us = Te({}, rr, {
+  filter: Yi
+}), ar = Te({}, Us, {
   size: 10
-}), Gi = Me({}, Oi, {
+}), cr = Te({}, rr, {
   show: !1
-}), Ns = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Noto Sans", sans-serif, "Apple Color Emoji", "Segoe UI Emoji", "Segoe UI Symbol", "Noto Color Emoji"', Wi = "bold " + Ns, Hi = 1.5, Yo = {
+}), Ys = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Noto Sans", sans-serif, "Apple Color Emoji", "Segoe UI Emoji", "Segoe UI Symbol", "Noto Color Emoji"', ur = "bold " + Ys, fr = 1.5, ai = {
   show: !0,
   scale: "x",
-  stroke: Ms,
+  stroke: Ns,
   space: 50,
   gap: 5,
   alignTo: 1,
   size: 50,
   labelGap: 0,
   labelSize: 30,
-  labelFont: Wi,
+  labelFont: ur,
   side: 2,
   //	class: "x-vals",
   //	incrs: timeIncrs,
   //	values: timeVals,
   //	filter: retArg1,
-  grid: Rs,
-  ticks: Ii,
-  border: Gi,
-  font: Ns,
-  lineGap: Hi,
+  grid: Us,
+  ticks: ar,
+  border: cr,
+  font: Ys,
+  lineGap: fr,
   rotate: 0
-}, eu = "Value", tu = "Time", qo = {
+}, Cu = "Value", Ru = "Time", ci = {
   show: !0,
   scale: "x",
   auto: !1,
@@ -1491,109 +1923,109 @@ const Xc = {
   //	label: "Time",
   //	value: v => stamp(new Date(v * 1e3)),
   // internal caches
-  min: fe,
-  max: -fe,
+  min: pe,
+  max: -pe,
   idxs: []
 };
-function lu(e, t, l, n, s) {
-  return t.map((r) => r == null ? "" : Ps(r));
+function zu(e, t, l, n, s) {
+  return t.map((a) => a == null ? "" : $s(a));
 }
-function nu(e, t, l, n, s, r, a) {
-  let p = [], f = Wt.get(s) || 0;
-  l = a ? l : pe(Sn(l, s), f);
-  for (let d = l; d <= n; d = pe(d + s, f))
-    p.push(Object.is(d, -0) ? 0 : d);
-  return p;
+function Bu(e, t, l, n, s, a, r) {
+  let u = [], p = Ut.get(s) || 0;
+  l = r ? l : he(Cn(l, s), p);
+  for (let d = l; d <= n; d = he(d + s, p))
+    u.push(Object.is(d, -0) ? 0 : d);
+  return u;
 }
-function ms(e, t, l, n, s, r, a) {
-  const p = [], f = e.scales[e.axes[t].scale].log, d = f == 10 ? Ct : _i, y = nt(d(l));
-  s = Pl(f, y), f == 10 && (s = tl[vt(s, tl)]);
-  let g = l, w = s * f;
-  f == 10 && (w = tl[vt(w, tl)]);
+function Ms(e, t, l, n, s, a, r) {
+  const u = [], p = e.scales[e.axes[t].scale].log, d = p == 10 ? Ot : Hi, x = it(d(l));
+  s = Bl(p, x), p == 10 && (s = ol[kt(s, ol)]);
+  let g = l, w = s * p;
+  p == 10 && (w = ol[kt(w, ol)]);
   do
-    p.push(g), g = g + s, f == 10 && !Wt.has(g) && (g = pe(g, Wt.get(s))), g >= w && (s = g, w = s * f, f == 10 && (w = tl[vt(w, tl)]));
+    u.push(g), g = g + s, p == 10 && !Ut.has(g) && (g = he(g, Ut.get(s))), g >= w && (s = g, w = s * p, p == 10 && (w = ol[kt(w, ol)]));
   while (g <= n);
-  return p;
+  return u;
 }
-function su(e, t, l, n, s, r, a) {
-  let f = e.scales[e.axes[t].scale].asinh, d = n > f ? ms(e, t, Ye(f, l), n, s) : [f], y = n >= 0 && l <= 0 ? [0] : [];
-  return (l < -f ? ms(e, t, Ye(f, -n), -l, s) : [f]).reverse().map((w) => -w).concat(y, d);
+function Ou(e, t, l, n, s, a, r) {
+  let p = e.scales[e.axes[t].scale].asinh, d = n > p ? Ms(e, t, Ke(p, l), n, s) : [p], x = n >= 0 && l <= 0 ? [0] : [];
+  return (l < -p ? Ms(e, t, Ke(p, -n), -l, s) : [p]).reverse().map((w) => -w).concat(x, d);
 }
-const ji = /./, ou = /[12357]/, iu = /[125]/, Ko = /1/, gs = (e, t, l, n) => e.map((s, r) => t == 4 && s == 0 || r % n == 0 && l.test(s.toExponential()[s < 0 ? 1 : 0]) ? s : null);
-function ru(e, t, l, n, s) {
-  let r = e.axes[l], a = r.scale, p = e.scales[a], f = e.valToPos, d = r._space, y = f(10, a), g = f(9, a) - y >= d ? ji : f(7, a) - y >= d ? ou : f(5, a) - y >= d ? iu : Ko;
-  if (g == Ko) {
-    let w = Le(f(1, a) - y);
+const pr = /./, Nu = /[12357]/, Gu = /[125]/, ui = /1/, Ts = (e, t, l, n) => e.map((s, a) => t == 4 && s == 0 || a % n == 0 && l.test(s.toExponential()[s < 0 ? 1 : 0]) ? s : null);
+function Fu(e, t, l, n, s) {
+  let a = e.axes[l], r = a.scale, u = e.scales[r], p = e.valToPos, d = a._space, x = p(10, r), g = p(9, r) - x >= d ? pr : p(7, r) - x >= d ? Nu : p(5, r) - x >= d ? Gu : ui;
+  if (g == ui) {
+    let w = Pe(p(1, r) - x);
     if (w < d)
-      return gs(t.slice().reverse(), p.distr, g, pt(d / w)).reverse();
+      return Ts(t.slice().reverse(), u.distr, g, mt(d / w)).reverse();
   }
-  return gs(t, p.distr, g, 1);
+  return Ts(t, u.distr, g, 1);
 }
-function au(e, t, l, n, s) {
-  let r = e.axes[l], a = r.scale, p = r._space, f = e.valToPos, d = Le(f(1, a) - f(2, a));
-  return d < p ? gs(t.slice().reverse(), 3, ji, pt(p / d)).reverse() : t;
+function Iu(e, t, l, n, s) {
+  let a = e.axes[l], r = a.scale, u = a._space, p = e.valToPos, d = Pe(p(1, r) - p(2, r));
+  return d < u ? Ts(t.slice().reverse(), 3, pr, mt(u / d)).reverse() : t;
 }
-function cu(e, t, l, n) {
-  return n == null ? Ts : t == null ? "" : Ps(t);
+function Vu(e, t, l, n) {
+  return n == null ? Gs : t == null ? "" : $s(t);
 }
-const Jo = {
+const fi = {
   show: !0,
   scale: "y",
-  stroke: Ms,
+  stroke: Ns,
   space: 30,
   gap: 5,
   alignTo: 1,
   size: 50,
   labelGap: 0,
   labelSize: 30,
-  labelFont: Wi,
+  labelFont: ur,
   side: 3,
   //	class: "y-vals",
   //	incrs: numIncrs,
   //	values: (vals, space) => vals,
   //	filter: retArg1,
-  grid: Rs,
-  ticks: Ii,
-  border: Gi,
-  font: Ns,
-  lineGap: Hi,
+  grid: Us,
+  ticks: ar,
+  border: cr,
+  font: Ys,
+  lineGap: fr,
   rotate: 0
 };
-function uu(e, t) {
+function $u(e, t) {
   let l = 3 + (e || 1) * 2;
-  return pe(l * t, 3);
+  return he(l * t, 3);
 }
-function fu(e, t) {
-  let { scale: l, idxs: n } = e.series[0], s = e._data[0], r = e.valToPos(s[n[0]], l, !0), a = e.valToPos(s[n[1]], l, !0), p = Le(a - r), f = e.series[t], d = p / (f.points.space * ie);
+function Wu(e, t) {
+  let { scale: l, idxs: n } = e.series[0], s = e._data[0], a = e.valToPos(s[n[0]], l, !0), r = e.valToPos(s[n[1]], l, !0), u = Pe(r - a), p = e.series[t], d = u / (p.points.space * re);
   return n[1] - n[0] <= d;
 }
-const Zo = {
+const pi = {
   scale: null,
   auto: !0,
   sorted: 0,
   // internal caches
-  min: fe,
-  max: -fe
-}, Ui = (e, t, l, n, s) => s, Qo = {
+  min: pe,
+  max: -pe
+}, hr = (e, t, l, n, s) => s, hi = {
   show: !0,
   auto: !0,
   sorted: 0,
-  gaps: Ui,
+  gaps: hr,
   alpha: 1,
   facets: [
-    Me({}, Zo, { scale: "x" }),
-    Me({}, Zo, { scale: "y" })
+    Te({}, pi, { scale: "x" }),
+    Te({}, pi, { scale: "y" })
   ]
-}, Xo = {
+}, di = {
   scale: "y",
   auto: !0,
   sorted: 0,
   show: !0,
   spanGaps: !1,
-  gaps: Ui,
+  gaps: hr,
   alpha: 1,
   points: {
-    show: fu,
+    show: Wu,
     filter: null
     //  paths:
     //	stroke: "#000",
@@ -1605,17 +2037,17 @@ const Zo = {
   //	value: v => v,
   values: null,
   // internal caches
-  min: fe,
-  max: -fe,
+  min: pe,
+  max: -pe,
   idxs: [],
   path: null,
   clip: null
 };
-function pu(e, t, l, n, s) {
+function Hu(e, t, l, n, s) {
   return l / 10;
 }
-const Yi = {
-  time: Fa,
+const dr = {
+  time: mc,
   auto: !0,
   distr: 1,
   log: 10,
@@ -1624,12 +2056,12 @@ const Yi = {
   max: null,
   dir: 1,
   ori: 0
-}, hu = Me({}, Yi, {
+}, ju = Te({}, dr, {
   time: !1,
   ori: 1
-}), ei = {};
-function qi(e, t) {
-  let l = ei[e];
+}), mi = {};
+function mr(e, t) {
+  let l = mi[e];
   return l || (l = {
     key: e,
     plots: [],
@@ -1639,57 +2071,57 @@ function qi(e, t) {
     unsub(n) {
       l.plots = l.plots.filter((s) => s != n);
     },
-    pub(n, s, r, a, p, f, d) {
-      for (let y = 0; y < l.plots.length; y++)
-        l.plots[y] != s && l.plots[y].pub(n, s, r, a, p, f, d);
+    pub(n, s, a, r, u, p, d) {
+      for (let x = 0; x < l.plots.length; x++)
+        l.plots[x] != s && l.plots[x].pub(n, s, a, r, u, p, d);
     }
-  }, e != null && (ei[e] = l)), l;
+  }, e != null && (mi[e] = l)), l;
 }
-const Cl = 1, ws = 2;
-function rl(e, t, l) {
-  const n = e.mode, s = e.series[t], r = n == 2 ? e._data[t] : e._data, a = e.scales, p = e.bbox;
-  let f = r[0], d = n == 2 ? r[1] : r[t], y = n == 2 ? a[s.facets[0].scale] : a[e.series[0].scale], g = n == 2 ? a[s.facets[1].scale] : a[s.scale], w = p.left, T = p.top, E = p.width, z = p.height, O = e.valToPosH, G = e.valToPosV;
-  return y.ori == 0 ? l(
+const Gl = 1, As = 2;
+function fl(e, t, l) {
+  const n = e.mode, s = e.series[t], a = n == 2 ? e._data[t] : e._data, r = e.scales, u = e.bbox;
+  let p = a[0], d = n == 2 ? a[1] : a[t], x = n == 2 ? r[s.facets[0].scale] : r[e.series[0].scale], g = n == 2 ? r[s.facets[1].scale] : r[s.scale], w = u.left, T = u.top, L = u.width, B = u.height, F = e.valToPosH, $ = e.valToPosV;
+  return x.ori == 0 ? l(
     s,
-    f,
+    p,
     d,
-    y,
+    x,
     g,
-    O,
-    G,
+    F,
+    $,
     w,
     T,
-    E,
-    z,
-    An,
-    Nl,
-    Ln,
-    Ji,
-    Qi
+    L,
+    B,
+    Bn,
+    Il,
+    Nn,
+    wr,
+    vr
   ) : l(
     s,
-    f,
+    p,
     d,
-    y,
+    x,
     g,
-    G,
-    O,
+    $,
+    F,
     T,
     w,
-    z,
-    E,
-    En,
-    zl,
-    Vs,
-    Zi,
-    Xi
+    B,
+    L,
+    On,
+    Vl,
+    Js,
+    br,
+    xr
   );
 }
-function zs(e, t) {
-  let l = 0, n = 0, s = se(e.bands, Ds);
-  for (let r = 0; r < s.length; r++) {
-    let a = s[r];
-    a.series[0] == t ? l = a.dir : a.series[1] == t && (a.dir == 1 ? n |= 1 : n |= 2);
+function qs(e, t) {
+  let l = 0, n = 0, s = oe(e.bands, Ws);
+  for (let a = 0; a < s.length; a++) {
+    let r = s[a];
+    r.series[0] == t ? l = r.dir : r.series[1] == t && (r.dir == 1 ? n |= 1 : n |= 2);
   }
   return [
     l,
@@ -1705,44 +2137,44 @@ function zs(e, t) {
     )
   ];
 }
-function du(e, t, l, n, s) {
-  let r = e.mode, a = e.series[t], p = r == 2 ? a.facets[1].scale : a.scale, f = e.scales[p];
-  return s == -1 ? f.min : s == 1 ? f.max : f.distr == 3 ? f.dir == 1 ? f.min : f.max : 0;
+function Uu(e, t, l, n, s) {
+  let a = e.mode, r = e.series[t], u = a == 2 ? r.facets[1].scale : r.scale, p = e.scales[u];
+  return s == -1 ? p.min : s == 1 ? p.max : p.distr == 3 ? p.dir == 1 ? p.min : p.max : 0;
 }
-function Rt(e, t, l, n, s, r) {
-  return rl(e, t, (a, p, f, d, y, g, w, T, E, z, O) => {
-    let G = a.pxRound;
-    const b = d.dir * (d.ori == 0 ? 1 : -1), B = d.ori == 0 ? Nl : zl;
-    let S, K;
-    b == 1 ? (S = l, K = n) : (S = n, K = l);
-    let $ = G(g(p[S], d, z, T)), J = G(w(f[S], y, O, E)), U = G(g(p[K], d, z, T)), X = G(w(r == 1 ? y.max : y.min, y, O, E)), j = new Path2D(s);
-    return B(j, U, X), B(j, $, X), B(j, $, J), j;
+function Nt(e, t, l, n, s, a) {
+  return fl(e, t, (r, u, p, d, x, g, w, T, L, B, F) => {
+    let $ = r.pxRound;
+    const S = d.dir * (d.ori == 0 ? 1 : -1), _ = d.ori == 0 ? Il : Vl;
+    let A, J;
+    S == 1 ? (A = l, J = n) : (A = n, J = l);
+    let z = $(g(u[A], d, B, T)), Z = $(w(p[A], x, F, L)), Y = $(g(u[J], d, B, T)), ee = $(w(a == 1 ? x.max : x.min, x, F, L)), U = new Path2D(s);
+    return _(U, Y, ee), _(U, z, ee), _(U, z, Z), U;
   });
 }
-function Tn(e, t, l, n, s, r) {
-  let a = null;
+function zn(e, t, l, n, s, a) {
+  let r = null;
   if (e.length > 0) {
-    a = new Path2D();
-    const p = t == 0 ? Ln : Vs;
-    let f = l;
+    r = new Path2D();
+    const u = t == 0 ? Nn : Js;
+    let p = l;
     for (let g = 0; g < e.length; g++) {
       let w = e[g];
       if (w[1] > w[0]) {
-        let T = w[0] - f;
-        T > 0 && p(a, f, n, T, n + r), f = w[1];
+        let T = w[0] - p;
+        T > 0 && u(r, p, n, T, n + a), p = w[1];
       }
     }
-    let d = l + s - f, y = 10;
-    d > 0 && p(a, f, n - y / 2, d, n + r + y);
+    let d = l + s - p, x = 10;
+    d > 0 && u(r, p, n - x / 2, d, n + a + x);
   }
-  return a;
+  return r;
 }
-function mu(e, t, l) {
+function Yu(e, t, l) {
   let n = e[e.length - 1];
   n && n[0] == t ? n[1] = l : e.push([t, l]);
 }
-function Fs(e, t, l, n, s, r, a) {
-  let p = [], f = e.length;
+function Ks(e, t, l, n, s, a, r) {
+  let u = [], p = e.length;
   for (let d = s == 1 ? l : n; d >= l && d <= n; d += s)
     if (t[d] === null) {
       let g = d, w = d;
@@ -1752,1468 +2184,1474 @@ function Fs(e, t, l, n, s, r, a) {
       else
         for (; --d >= l && t[d] === null; )
           w = d;
-      let T = r(e[g]), E = w == g ? T : r(e[w]), z = g - s;
-      T = a <= 0 && z >= 0 && z < f ? r(e[z]) : T;
-      let G = w + s;
-      E = a >= 0 && G >= 0 && G < f ? r(e[G]) : E, E >= T && p.push([T, E]);
+      let T = a(e[g]), L = w == g ? T : a(e[w]), B = g - s;
+      T = r <= 0 && B >= 0 && B < p ? a(e[B]) : T;
+      let $ = w + s;
+      L = r >= 0 && $ >= 0 && $ < p ? a(e[$]) : L, L >= T && u.push([T, L]);
     }
-  return p;
+  return u;
 }
-function ti(e) {
-  return e == 0 ? Mi : e == 1 ? Ee : (t) => el(t, e);
+function gi(e) {
+  return e == 0 ? Ui : e == 1 ? Le : (t) => sl(t, e);
 }
-function Ki(e) {
-  let t = e == 0 ? An : En, l = e == 0 ? (s, r, a, p, f, d) => {
-    s.arcTo(r, a, p, f, d);
-  } : (s, r, a, p, f, d) => {
-    s.arcTo(a, r, f, p, d);
-  }, n = e == 0 ? (s, r, a, p, f) => {
-    s.rect(r, a, p, f);
-  } : (s, r, a, p, f) => {
-    s.rect(a, r, f, p);
+function gr(e) {
+  let t = e == 0 ? Bn : On, l = e == 0 ? (s, a, r, u, p, d) => {
+    s.arcTo(a, r, u, p, d);
+  } : (s, a, r, u, p, d) => {
+    s.arcTo(r, a, p, u, d);
+  }, n = e == 0 ? (s, a, r, u, p) => {
+    s.rect(a, r, u, p);
+  } : (s, a, r, u, p) => {
+    s.rect(r, a, p, u);
   };
-  return (s, r, a, p, f, d = 0, y = 0) => {
-    d == 0 && y == 0 ? n(s, r, a, p, f) : (d = yt(d, p / 2, f / 2), y = yt(y, p / 2, f / 2), t(s, r + d, a), l(s, r + p, a, r + p, a + f, d), l(s, r + p, a + f, r, a + f, y), l(s, r, a + f, r, a, y), l(s, r, a, r + p, a, d), s.closePath());
+  return (s, a, r, u, p, d = 0, x = 0) => {
+    d == 0 && x == 0 ? n(s, a, r, u, p) : (d = _t(d, u / 2, p / 2), x = _t(x, u / 2, p / 2), t(s, a + d, r), l(s, a + u, r, a + u, r + p, d), l(s, a + u, r + p, a, r + p, x), l(s, a, r + p, a, r, x), l(s, a, r, a + u, r, d), s.closePath());
   };
 }
-const An = (e, t, l) => {
+const Bn = (e, t, l) => {
   e.moveTo(t, l);
-}, En = (e, t, l) => {
+}, On = (e, t, l) => {
   e.moveTo(l, t);
-}, Nl = (e, t, l) => {
+}, Il = (e, t, l) => {
   e.lineTo(t, l);
-}, zl = (e, t, l) => {
+}, Vl = (e, t, l) => {
   e.lineTo(l, t);
-}, Ln = Ki(0), Vs = Ki(1), Ji = (e, t, l, n, s, r) => {
-  e.arc(t, l, n, s, r);
-}, Zi = (e, t, l, n, s, r) => {
-  e.arc(l, t, n, s, r);
-}, Qi = (e, t, l, n, s, r, a) => {
-  e.bezierCurveTo(t, l, n, s, r, a);
-}, Xi = (e, t, l, n, s, r, a) => {
-  e.bezierCurveTo(l, t, s, n, a, r);
+}, Nn = gr(0), Js = gr(1), wr = (e, t, l, n, s, a) => {
+  e.arc(t, l, n, s, a);
+}, br = (e, t, l, n, s, a) => {
+  e.arc(l, t, n, s, a);
+}, vr = (e, t, l, n, s, a, r) => {
+  e.bezierCurveTo(t, l, n, s, a, r);
+}, xr = (e, t, l, n, s, a, r) => {
+  e.bezierCurveTo(l, t, s, n, r, a);
 };
-function er(e) {
-  return (t, l, n, s, r) => rl(t, l, (a, p, f, d, y, g, w, T, E, z, O) => {
-    let { pxRound: G, points: b } = a, B, S;
-    d.ori == 0 ? (B = An, S = Ji) : (B = En, S = Zi);
-    const K = pe(b.width * ie, 3);
-    let $ = (b.size - b.width) / 2 * ie, J = pe($ * 2, 3), U = new Path2D(), X = new Path2D(), { left: j, top: M, width: q, height: C } = t.bbox;
-    Ln(
-      X,
-      j - J,
-      M - J,
-      q + J * 2,
-      C + J * 2
+function yr(e) {
+  return (t, l, n, s, a) => fl(t, l, (r, u, p, d, x, g, w, T, L, B, F) => {
+    let { pxRound: $, points: S } = r, _, A;
+    d.ori == 0 ? (_ = Bn, A = wr) : (_ = On, A = br);
+    const J = he(S.width * re, 3);
+    let z = (S.size - S.width) / 2 * re, Z = he(z * 2, 3), Y = new Path2D(), ee = new Path2D(), { left: U, top: E, width: K, height: O } = t.bbox;
+    Nn(
+      ee,
+      U - Z,
+      E - Z,
+      K + Z * 2,
+      O + Z * 2
     );
-    const W = (V) => {
-      if (f[V] != null) {
-        let te = G(g(p[V], d, z, T)), F = G(w(f[V], y, O, E));
-        B(U, te + $, F), S(U, te, F, $, 0, bn * 2);
+    const H = (V) => {
+      if (p[V] != null) {
+        let le = $(g(u[V], d, B, T)), I = $(w(p[V], x, F, L));
+        _(Y, le + z, I), A(Y, le, I, z, 0, Mn * 2);
       }
     };
-    if (r)
-      r.forEach(W);
+    if (a)
+      a.forEach(H);
     else
       for (let V = n; V <= s; V++)
-        W(V);
+        H(V);
     return {
-      stroke: K > 0 ? U : null,
-      fill: U,
-      clip: X,
-      flags: Cl | ws
+      stroke: J > 0 ? Y : null,
+      fill: Y,
+      clip: ee,
+      flags: Gl | As
     };
   });
 }
-function tr(e) {
-  return (t, l, n, s, r, a) => {
-    n != s && (r != n && a != n && e(t, l, n), r != s && a != s && e(t, l, s), e(t, l, a));
+function kr(e) {
+  return (t, l, n, s, a, r) => {
+    n != s && (a != n && r != n && e(t, l, n), a != s && r != s && e(t, l, s), e(t, l, r));
   };
 }
-const gu = tr(Nl), wu = tr(zl);
-function lr(e) {
-  const t = se(e?.alignGaps, 0);
-  return (l, n, s, r) => rl(l, n, (a, p, f, d, y, g, w, T, E, z, O) => {
-    [s, r] = kn(f, s, r);
-    let G = a.pxRound, b = (C) => G(g(C, d, z, T)), B = (C) => G(w(C, y, O, E)), S, K;
-    d.ori == 0 ? (S = Nl, K = gu) : (S = zl, K = wu);
-    const $ = d.dir * (d.ori == 0 ? 1 : -1), J = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Cl }, U = J.stroke;
-    let X = !1;
-    if (r - s >= z * 4) {
-      let C = (R) => l.posToVal(R, d.key, !0), W = null, V = null, te, F, qe, be = b(p[$ == 1 ? s : r]), le = b(p[s]), ce = b(p[r]), Z = C($ == 1 ? le + 1 : ce - 1);
-      for (let R = $ == 1 ? s : r; R >= s && R <= r; R += $) {
-        let Te = p[R], ve = ($ == 1 ? Te < Z : Te > Z) ? be : b(Te), re = f[R];
-        ve == be ? re != null ? (F = re, W == null ? (S(U, ve, B(F)), te = W = V = F) : F < W ? W = F : F > V && (V = F)) : re === null && (X = !0) : (W != null && K(U, be, B(W), B(V), B(te), B(F)), re != null ? (F = re, S(U, ve, B(F)), W = V = te = F) : (W = V = null, re === null && (X = !0)), be = ve, Z = C(be + $));
+const qu = kr(Il), Ku = kr(Vl);
+function _r(e) {
+  const t = oe(e?.alignGaps, 0);
+  return (l, n, s, a) => fl(l, n, (r, u, p, d, x, g, w, T, L, B, F) => {
+    [s, a] = Pn(p, s, a);
+    let $ = r.pxRound, S = (O) => $(g(O, d, B, T)), _ = (O) => $(w(O, x, F, L)), A, J;
+    d.ori == 0 ? (A = Il, J = qu) : (A = Vl, J = Ku);
+    const z = d.dir * (d.ori == 0 ? 1 : -1), Z = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Gl }, Y = Z.stroke;
+    let ee = !1;
+    if (a - s >= B * 4) {
+      let O = (N) => l.posToVal(N, d.key, !0), H = null, V = null, le, I, Je, ve = S(u[z == 1 ? s : a]), ne = S(u[s]), ue = S(u[a]), Q = O(z == 1 ? ne + 1 : ue - 1);
+      for (let N = z == 1 ? s : a; N >= s && N <= a; N += z) {
+        let Ae = u[N], xe = (z == 1 ? Ae < Q : Ae > Q) ? ve : S(Ae), ae = p[N];
+        xe == ve ? ae != null ? (I = ae, H == null ? (A(Y, xe, _(I)), le = H = V = I) : I < H ? H = I : I > V && (V = I)) : ae === null && (ee = !0) : (H != null && J(Y, ve, _(H), _(V), _(le), _(I)), ae != null ? (I = ae, A(Y, xe, _(I)), H = V = le = I) : (H = V = null, ae === null && (ee = !0)), ve = xe, Q = O(ve + z));
       }
-      W != null && W != V && qe != be && K(U, be, B(W), B(V), B(te), B(F));
+      H != null && H != V && Je != ve && J(Y, ve, _(H), _(V), _(le), _(I));
     } else
-      for (let C = $ == 1 ? s : r; C >= s && C <= r; C += $) {
-        let W = f[C];
-        W === null ? X = !0 : W != null && S(U, b(p[C]), B(W));
+      for (let O = z == 1 ? s : a; O >= s && O <= a; O += z) {
+        let H = p[O];
+        H === null ? ee = !0 : H != null && A(Y, S(u[O]), _(H));
       }
-    let [M, q] = zs(l, n);
-    if (a.fill != null || M != 0) {
-      let C = J.fill = new Path2D(U), W = a.fillTo(l, n, a.min, a.max, M), V = B(W), te = b(p[s]), F = b(p[r]);
-      $ == -1 && ([F, te] = [te, F]), S(C, F, V), S(C, te, V);
+    let [E, K] = qs(l, n);
+    if (r.fill != null || E != 0) {
+      let O = Z.fill = new Path2D(Y), H = r.fillTo(l, n, r.min, r.max, E), V = _(H), le = S(u[s]), I = S(u[a]);
+      z == -1 && ([I, le] = [le, I]), A(O, I, V), A(O, le, V);
     }
-    if (!a.spanGaps) {
-      let C = [];
-      X && C.push(...Fs(p, f, s, r, $, b, t)), J.gaps = C = a.gaps(l, n, s, r, C), J.clip = Tn(C, d.ori, T, E, z, O);
+    if (!r.spanGaps) {
+      let O = [];
+      ee && O.push(...Ks(u, p, s, a, z, S, t)), Z.gaps = O = r.gaps(l, n, s, a, O), Z.clip = zn(O, d.ori, T, L, B, F);
     }
-    return q != 0 && (J.band = q == 2 ? [
-      Rt(l, n, s, r, U, -1),
-      Rt(l, n, s, r, U, 1)
-    ] : Rt(l, n, s, r, U, q)), J;
+    return K != 0 && (Z.band = K == 2 ? [
+      Nt(l, n, s, a, Y, -1),
+      Nt(l, n, s, a, Y, 1)
+    ] : Nt(l, n, s, a, Y, K)), Z;
   });
 }
-function bu(e) {
-  const t = se(e.align, 1), l = se(e.ascDesc, !1), n = se(e.alignGaps, 0), s = se(e.extend, !1);
-  return (r, a, p, f) => rl(r, a, (d, y, g, w, T, E, z, O, G, b, B) => {
-    [p, f] = kn(g, p, f);
-    let S = d.pxRound, { left: K, width: $ } = r.bbox, J = (le) => S(E(le, w, b, O)), U = (le) => S(z(le, T, B, G)), X = w.ori == 0 ? Nl : zl;
-    const j = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Cl }, M = j.stroke, q = w.dir * (w.ori == 0 ? 1 : -1);
-    let C = U(g[q == 1 ? p : f]), W = J(y[q == 1 ? p : f]), V = W, te = W;
-    s && t == -1 && (te = K, X(M, te, C)), X(M, W, C);
-    for (let le = q == 1 ? p : f; le >= p && le <= f; le += q) {
-      let ce = g[le];
-      if (ce == null)
+function Ju(e) {
+  const t = oe(e.align, 1), l = oe(e.ascDesc, !1), n = oe(e.alignGaps, 0), s = oe(e.extend, !1);
+  return (a, r, u, p) => fl(a, r, (d, x, g, w, T, L, B, F, $, S, _) => {
+    [u, p] = Pn(g, u, p);
+    let A = d.pxRound, { left: J, width: z } = a.bbox, Z = (ne) => A(L(ne, w, S, F)), Y = (ne) => A(B(ne, T, _, $)), ee = w.ori == 0 ? Il : Vl;
+    const U = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Gl }, E = U.stroke, K = w.dir * (w.ori == 0 ? 1 : -1);
+    let O = Y(g[K == 1 ? u : p]), H = Z(x[K == 1 ? u : p]), V = H, le = H;
+    s && t == -1 && (le = J, ee(E, le, O)), ee(E, H, O);
+    for (let ne = K == 1 ? u : p; ne >= u && ne <= p; ne += K) {
+      let ue = g[ne];
+      if (ue == null)
         continue;
-      let Z = J(y[le]), R = U(ce);
-      t == 1 ? X(M, Z, C) : X(M, V, R), X(M, Z, R), C = R, V = Z;
+      let Q = Z(x[ne]), N = Y(ue);
+      t == 1 ? ee(E, Q, O) : ee(E, V, N), ee(E, Q, N), O = N, V = Q;
     }
-    let F = V;
-    s && t == 1 && (F = K + $, X(M, F, C));
-    let [qe, be] = zs(r, a);
-    if (d.fill != null || qe != 0) {
-      let le = j.fill = new Path2D(M), ce = d.fillTo(r, a, d.min, d.max, qe), Z = U(ce);
-      X(le, F, Z), X(le, te, Z);
+    let I = V;
+    s && t == 1 && (I = J + z, ee(E, I, O));
+    let [Je, ve] = qs(a, r);
+    if (d.fill != null || Je != 0) {
+      let ne = U.fill = new Path2D(E), ue = d.fillTo(a, r, d.min, d.max, Je), Q = Y(ue);
+      ee(ne, I, Q), ee(ne, le, Q);
     }
     if (!d.spanGaps) {
-      let le = [];
-      le.push(...Fs(y, g, p, f, q, J, n));
-      let ce = d.width * ie / 2, Z = l || t == 1 ? ce : -ce, R = l || t == -1 ? -ce : ce;
-      le.forEach((Te) => {
-        Te[0] += Z, Te[1] += R;
-      }), j.gaps = le = d.gaps(r, a, p, f, le), j.clip = Tn(le, w.ori, O, G, b, B);
+      let ne = [];
+      ne.push(...Ks(x, g, u, p, K, Z, n));
+      let ue = d.width * re / 2, Q = l || t == 1 ? ue : -ue, N = l || t == -1 ? -ue : ue;
+      ne.forEach((Ae) => {
+        Ae[0] += Q, Ae[1] += N;
+      }), U.gaps = ne = d.gaps(a, r, u, p, ne), U.clip = zn(ne, w.ori, F, $, S, _);
     }
-    return be != 0 && (j.band = be == 2 ? [
-      Rt(r, a, p, f, M, -1),
-      Rt(r, a, p, f, M, 1)
-    ] : Rt(r, a, p, f, M, be)), j;
+    return ve != 0 && (U.band = ve == 2 ? [
+      Nt(a, r, u, p, E, -1),
+      Nt(a, r, u, p, E, 1)
+    ] : Nt(a, r, u, p, E, ve)), U;
   });
 }
-function li(e, t, l, n, s, r, a = fe) {
+function wi(e, t, l, n, s, a, r = pe) {
   if (e.length > 1) {
-    let p = null;
-    for (let f = 0, d = 1 / 0; f < e.length; f++)
-      if (t[f] !== void 0) {
-        if (p != null) {
-          let y = Le(e[f] - e[p]);
-          y < d && (d = y, a = Le(l(e[f], n, s, r) - l(e[p], n, s, r)));
+    let u = null;
+    for (let p = 0, d = 1 / 0; p < e.length; p++)
+      if (t[p] !== void 0) {
+        if (u != null) {
+          let x = Pe(e[p] - e[u]);
+          x < d && (d = x, r = Pe(l(e[p], n, s, a) - l(e[u], n, s, a)));
         }
-        p = f;
+        u = p;
       }
   }
-  return a;
+  return r;
 }
-function vu(e) {
-  e = e || en;
-  const t = se(e.size, [0.6, fe, 1]), l = e.align || 0, n = e.gap || 0;
+function Zu(e) {
+  e = e || nn;
+  const t = oe(e.size, [0.6, pe, 1]), l = e.align || 0, n = e.gap || 0;
   let s = e.radius;
   s = // [valueRadius, baselineRadius]
   s == null ? [0, 0] : typeof s == "number" ? [s, 0] : s;
-  const r = ee(s), a = 1 - t[0], p = se(t[1], fe), f = se(t[2], 1), d = se(e.disp, en), y = se(e.each, (T) => {
+  const a = te(s), r = 1 - t[0], u = oe(t[1], pe), p = oe(t[2], 1), d = oe(e.disp, nn), x = oe(e.each, (T) => {
   }), { fill: g, stroke: w } = d;
-  return (T, E, z, O) => rl(T, E, (G, b, B, S, K, $, J, U, X, j, M) => {
-    let q = G.pxRound, C = l, W = n * ie, V = p * ie, te = f * ie, F, qe;
-    S.ori == 0 ? [F, qe] = r(T, E) : [qe, F] = r(T, E);
-    const be = S.dir * (S.ori == 0 ? 1 : -1);
-    let le = S.ori == 0 ? Ln : Vs, ce = S.ori == 0 ? y : (P, he, Ae, fl, Ut, kt, Yt) => {
-      y(P, he, Ae, Ut, fl, Yt, kt);
-    }, Z = se(T.bands, Ds).find((P) => P.series[0] == E), R = Z != null ? Z.dir : 0, Te = G.fillTo(T, E, G.min, G.max, R), Ge = q(J(Te, K, M, X)), ve, re, ht, Ze = j, xe = q(G.width * ie), xt = !1, Lt = null, ot = null, Nt = null, al = null;
-    g != null && (xe == 0 || w != null) && (xt = !0, Lt = g.values(T, E, z, O), ot = /* @__PURE__ */ new Map(), new Set(Lt).forEach((P) => {
-      P != null && ot.set(P, new Path2D());
-    }), xe > 0 && (Nt = w.values(T, E, z, O), al = /* @__PURE__ */ new Map(), new Set(Nt).forEach((P) => {
-      P != null && al.set(P, new Path2D());
+  return (T, L, B, F) => fl(T, L, ($, S, _, A, J, z, Z, Y, ee, U, E) => {
+    let K = $.pxRound, O = l, H = n * re, V = u * re, le = p * re, I, Je;
+    A.ori == 0 ? [I, Je] = a(T, L) : [Je, I] = a(T, L);
+    const ve = A.dir * (A.ori == 0 ? 1 : -1);
+    let ne = A.ori == 0 ? Nn : Js, ue = A.ori == 0 ? x : (C, de, Ee, ml, Jt, Mt, Zt) => {
+      x(C, de, Ee, Jt, ml, Zt, Mt);
+    }, Q = oe(T.bands, Ws).find((C) => C.series[0] == L), N = Q != null ? Q.dir : 0, Ae = $.fillTo(T, L, $.min, $.max, N), He = K(Z(Ae, J, E, ee)), xe, ae, gt, et = U, ke = K($.width * re), St = !1, Rt = null, at = null, Gt = null, pl = null;
+    g != null && (ke == 0 || w != null) && (St = !0, Rt = g.values(T, L, B, F), at = /* @__PURE__ */ new Map(), new Set(Rt).forEach((C) => {
+      C != null && at.set(C, new Path2D());
+    }), ke > 0 && (Gt = w.values(T, L, B, F), pl = /* @__PURE__ */ new Map(), new Set(Gt).forEach((C) => {
+      C != null && pl.set(C, new Path2D());
     })));
-    let { x0: cl, size: Fl } = d;
-    if (cl != null && Fl != null) {
-      C = 1, b = cl.values(T, E, z, O), cl.unit == 2 && (b = b.map((Ae) => T.posToVal(U + Ae * j, S.key, !0)));
-      let P = Fl.values(T, E, z, O);
-      Fl.unit == 2 ? re = P[0] * j : re = $(P[0], S, j, U) - $(0, S, j, U), Ze = li(b, B, $, S, j, U, Ze), ht = Ze - re + W;
+    let { x0: hl, size: $l } = d;
+    if (hl != null && $l != null) {
+      O = 1, S = hl.values(T, L, B, F), hl.unit == 2 && (S = S.map((Ee) => T.posToVal(Y + Ee * U, A.key, !0)));
+      let C = $l.values(T, L, B, F);
+      $l.unit == 2 ? ae = C[0] * U : ae = z(C[0], A, U, Y) - z(0, A, U, Y), et = wi(S, _, z, A, U, Y, et), gt = et - ae + H;
     } else
-      Ze = li(b, B, $, S, j, U, Ze), ht = Ze * a + W, re = Ze - ht;
-    ht < 1 && (ht = 0), xe >= re / 2 && (xe = 0), ht < 5 && (q = Mi);
-    let nn = ht > 0, Ht = Ze - ht - (nn ? xe : 0);
-    re = q(ds(Ht, te, V)), ve = (C == 0 ? re / 2 : C == be ? 0 : re) - C * be * ((C == 0 ? W / 2 : 0) + (nn ? xe / 2 : 0));
-    const We = { stroke: null, fill: null, clip: null, band: null, gaps: null, flags: 0 }, ul = xt ? null : new Path2D();
-    let Pt = null;
-    if (Z != null)
-      Pt = T.data[Z.series[1]];
+      et = wi(S, _, z, A, U, Y, et), gt = et * r + H, ae = et - gt;
+    gt < 1 && (gt = 0), ke >= ae / 2 && (ke = 0), gt < 5 && (K = Ui);
+    let cn = gt > 0, qt = et - gt - (cn ? ke : 0);
+    ae = K(Ss(qt, le, V)), xe = (O == 0 ? ae / 2 : O == ve ? 0 : ae) - O * ve * ((O == 0 ? H / 2 : 0) + (cn ? ke / 2 : 0));
+    const je = { stroke: null, fill: null, clip: null, band: null, gaps: null, flags: 0 }, dl = St ? null : new Path2D();
+    let zt = null;
+    if (Q != null)
+      zt = T.data[Q.series[1]];
     else {
-      let { y0: P, y1: he } = d;
-      P != null && he != null && (B = he.values(T, E, z, O), Pt = P.values(T, E, z, O));
+      let { y0: C, y1: de } = d;
+      C != null && de != null && (_ = de.values(T, L, B, F), zt = C.values(T, L, B, F));
     }
-    let jt = F * re, Y = qe * re;
-    for (let P = be == 1 ? z : O; P >= z && P <= O; P += be) {
-      let he = B[P];
-      if (he == null)
+    let Kt = I * ae, q = Je * ae;
+    for (let C = ve == 1 ? B : F; C >= B && C <= F; C += ve) {
+      let de = _[C];
+      if (de == null)
         continue;
-      if (Pt != null) {
-        let Ke = Pt[P] ?? 0;
-        if (he - Ke == 0)
+      if (zt != null) {
+        let Ze = zt[C] ?? 0;
+        if (de - Ze == 0)
           continue;
-        Ge = J(Ke, K, M, X);
+        He = Z(Ze, J, E, ee);
       }
-      let Ae = S.distr != 2 || d != null ? b[P] : P, fl = $(Ae, S, j, U), Ut = J(se(he, Te), K, M, X), kt = q(fl - ve), Yt = q(Ye(Ut, Ge)), Qe = q(yt(Ut, Ge)), it = Yt - Qe;
-      if (he != null) {
-        let Ke = he < 0 ? Y : jt, dt = he < 0 ? jt : Y;
-        xt ? (xe > 0 && Nt[P] != null && le(al.get(Nt[P]), kt, Qe + nt(xe / 2), re, Ye(0, it - xe), Ke, dt), Lt[P] != null && le(ot.get(Lt[P]), kt, Qe + nt(xe / 2), re, Ye(0, it - xe), Ke, dt)) : le(ul, kt, Qe + nt(xe / 2), re, Ye(0, it - xe), Ke, dt), ce(
+      let Ee = A.distr != 2 || d != null ? S[C] : C, ml = z(Ee, A, U, Y), Jt = Z(oe(de, Ae), J, E, ee), Mt = K(ml - xe), Zt = K(Ke(Jt, He)), tt = K(_t(Jt, He)), ct = Zt - tt;
+      if (de != null) {
+        let Ze = de < 0 ? q : Kt, wt = de < 0 ? Kt : q;
+        St ? (ke > 0 && Gt[C] != null && ne(pl.get(Gt[C]), Mt, tt + it(ke / 2), ae, Ke(0, ct - ke), Ze, wt), Rt[C] != null && ne(at.get(Rt[C]), Mt, tt + it(ke / 2), ae, Ke(0, ct - ke), Ze, wt)) : ne(dl, Mt, tt + it(ke / 2), ae, Ke(0, ct - ke), Ze, wt), ue(
           T,
-          E,
-          P,
-          kt - xe / 2,
-          Qe,
-          re + xe,
-          it
+          L,
+          C,
+          Mt - ke / 2,
+          tt,
+          ae + ke,
+          ct
         );
       }
     }
-    return xe > 0 ? We.stroke = xt ? al : ul : xt || (We._fill = G.width == 0 ? G._fill : G._stroke ?? G._fill, We.width = 0), We.fill = xt ? ot : ul, We;
+    return ke > 0 ? je.stroke = St ? pl : dl : St || (je._fill = $.width == 0 ? $._fill : $._stroke ?? $._fill, je.width = 0), je.fill = St ? at : dl, je;
   });
 }
-function yu(e, t) {
-  const l = se(t?.alignGaps, 0);
-  return (n, s, r, a) => rl(n, s, (p, f, d, y, g, w, T, E, z, O, G) => {
-    [r, a] = kn(d, r, a);
-    let b = p.pxRound, B = (F) => b(w(F, y, O, E)), S = (F) => b(T(F, g, G, z)), K, $, J;
-    y.ori == 0 ? (K = An, J = Nl, $ = Qi) : (K = En, J = zl, $ = Xi);
-    const U = y.dir * (y.ori == 0 ? 1 : -1);
-    let X = B(f[U == 1 ? r : a]), j = X, M = [], q = [];
-    for (let F = U == 1 ? r : a; F >= r && F <= a; F += U)
-      if (d[F] != null) {
-        let be = f[F], le = B(be);
-        M.push(j = le), q.push(S(d[F]));
+function Qu(e, t) {
+  const l = oe(t?.alignGaps, 0);
+  return (n, s, a, r) => fl(n, s, (u, p, d, x, g, w, T, L, B, F, $) => {
+    [a, r] = Pn(d, a, r);
+    let S = u.pxRound, _ = (I) => S(w(I, x, F, L)), A = (I) => S(T(I, g, $, B)), J, z, Z;
+    x.ori == 0 ? (J = Bn, Z = Il, z = vr) : (J = On, Z = Vl, z = xr);
+    const Y = x.dir * (x.ori == 0 ? 1 : -1);
+    let ee = _(p[Y == 1 ? a : r]), U = ee, E = [], K = [];
+    for (let I = Y == 1 ? a : r; I >= a && I <= r; I += Y)
+      if (d[I] != null) {
+        let ve = p[I], ne = _(ve);
+        E.push(U = ne), K.push(A(d[I]));
       }
-    const C = { stroke: e(M, q, K, J, $, b), fill: null, clip: null, band: null, gaps: null, flags: Cl }, W = C.stroke;
-    let [V, te] = zs(n, s);
-    if (p.fill != null || V != 0) {
-      let F = C.fill = new Path2D(W), qe = p.fillTo(n, s, p.min, p.max, V), be = S(qe);
-      J(F, j, be), J(F, X, be);
+    const O = { stroke: e(E, K, J, Z, z, S), fill: null, clip: null, band: null, gaps: null, flags: Gl }, H = O.stroke;
+    let [V, le] = qs(n, s);
+    if (u.fill != null || V != 0) {
+      let I = O.fill = new Path2D(H), Je = u.fillTo(n, s, u.min, u.max, V), ve = A(Je);
+      Z(I, U, ve), Z(I, ee, ve);
     }
-    if (!p.spanGaps) {
-      let F = [];
-      F.push(...Fs(f, d, r, a, U, B, l)), C.gaps = F = p.gaps(n, s, r, a, F), C.clip = Tn(F, y.ori, E, z, O, G);
+    if (!u.spanGaps) {
+      let I = [];
+      I.push(...Ks(p, d, a, r, Y, _, l)), O.gaps = I = u.gaps(n, s, a, r, I), O.clip = zn(I, x.ori, L, B, F, $);
     }
-    return te != 0 && (C.band = te == 2 ? [
-      Rt(n, s, r, a, W, -1),
-      Rt(n, s, r, a, W, 1)
-    ] : Rt(n, s, r, a, W, te)), C;
+    return le != 0 && (O.band = le == 2 ? [
+      Nt(n, s, a, r, H, -1),
+      Nt(n, s, a, r, H, 1)
+    ] : Nt(n, s, a, r, H, le)), O;
   });
 }
-function xu(e) {
-  return yu(ku, e);
+function Xu(e) {
+  return Qu(ef, e);
 }
-function ku(e, t, l, n, s, r) {
-  const a = e.length;
-  if (a < 2)
+function ef(e, t, l, n, s, a) {
+  const r = e.length;
+  if (r < 2)
     return null;
-  const p = new Path2D();
-  if (l(p, e[0], t[0]), a == 2)
-    n(p, e[1], t[1]);
+  const u = new Path2D();
+  if (l(u, e[0], t[0]), r == 2)
+    n(u, e[1], t[1]);
   else {
-    let f = Array(a), d = Array(a - 1), y = Array(a - 1), g = Array(a - 1);
-    for (let w = 0; w < a - 1; w++)
-      y[w] = t[w + 1] - t[w], g[w] = e[w + 1] - e[w], d[w] = y[w] / g[w];
-    f[0] = d[0];
-    for (let w = 1; w < a - 1; w++)
-      d[w] === 0 || d[w - 1] === 0 || d[w - 1] > 0 != d[w] > 0 ? f[w] = 0 : (f[w] = 3 * (g[w - 1] + g[w]) / ((2 * g[w] + g[w - 1]) / d[w - 1] + (g[w] + 2 * g[w - 1]) / d[w]), isFinite(f[w]) || (f[w] = 0));
-    f[a - 1] = d[a - 2];
-    for (let w = 0; w < a - 1; w++)
+    let p = Array(r), d = Array(r - 1), x = Array(r - 1), g = Array(r - 1);
+    for (let w = 0; w < r - 1; w++)
+      x[w] = t[w + 1] - t[w], g[w] = e[w + 1] - e[w], d[w] = x[w] / g[w];
+    p[0] = d[0];
+    for (let w = 1; w < r - 1; w++)
+      d[w] === 0 || d[w - 1] === 0 || d[w - 1] > 0 != d[w] > 0 ? p[w] = 0 : (p[w] = 3 * (g[w - 1] + g[w]) / ((2 * g[w] + g[w - 1]) / d[w - 1] + (g[w] + 2 * g[w - 1]) / d[w]), isFinite(p[w]) || (p[w] = 0));
+    p[r - 1] = d[r - 2];
+    for (let w = 0; w < r - 1; w++)
       s(
-        p,
+        u,
         e[w] + g[w] / 3,
-        t[w] + f[w] * g[w] / 3,
+        t[w] + p[w] * g[w] / 3,
         e[w + 1] - g[w] / 3,
-        t[w + 1] - f[w + 1] * g[w] / 3,
+        t[w + 1] - p[w + 1] * g[w] / 3,
         e[w + 1],
         t[w + 1]
       );
   }
-  return p;
+  return u;
 }
-const bs = /* @__PURE__ */ new Set();
-function ni() {
-  for (let e of bs)
+const Es = /* @__PURE__ */ new Set();
+function bi() {
+  for (let e of Es)
     e.syncRect(!0);
 }
-Rl && (sl(lc, Ll, ni), sl(nc, Ll, ni, !0), sl(vn, Ll, () => {
-  Ie.pxRatio = ie;
+Fl && (al(zc, zl, bi), al(Bc, zl, bi, !0), al(Tn, zl, () => {
+  $e.pxRatio = re;
 }));
-const _u = lr(), Su = er();
-function si(e, t, l, n) {
-  return (n ? [e[0], e[1]].concat(e.slice(2)) : [e[0]].concat(e.slice(1))).map((r, a) => vs(r, a, t, l));
+const tf = _r(), lf = yr();
+function vi(e, t, l, n) {
+  return (n ? [e[0], e[1]].concat(e.slice(2)) : [e[0]].concat(e.slice(1))).map((a, r) => Ls(a, r, t, l));
 }
-function Mu(e, t) {
-  return e.map((l, n) => n == 0 ? {} : Me({}, t, l));
+function nf(e, t) {
+  return e.map((l, n) => n == 0 ? {} : Te({}, t, l));
 }
-function vs(e, t, l, n) {
-  return Me({}, t == 0 ? l : n, e);
+function Ls(e, t, l, n) {
+  return Te({}, t == 0 ? l : n, e);
 }
-function nr(e, t, l) {
-  return t == null ? Dl : [t, l];
+function Sr(e, t, l) {
+  return t == null ? Ol : [t, l];
 }
-const Tu = nr;
-function Au(e, t, l) {
-  return t == null ? Dl : yn(t, l, Ls, !0);
+const sf = Sr;
+function of(e, t, l) {
+  return t == null ? Ol : An(t, l, Vs, !0);
 }
-function sr(e, t, l, n) {
-  return t == null ? Dl : _n(t, l, e.scales[n].log, !1);
+function Mr(e, t, l, n) {
+  return t == null ? Ol : Dn(t, l, e.scales[n].log, !1);
 }
-const Eu = sr;
-function or(e, t, l, n) {
-  return t == null ? Dl : Es(t, l, e.scales[n].log, !1);
+const rf = Mr;
+function Tr(e, t, l, n) {
+  return t == null ? Ol : Is(t, l, e.scales[n].log, !1);
 }
-const Lu = or;
-function Pu(e, t, l, n, s) {
-  let r = Ye(zo(e), zo(t)), a = t - e, p = vt(s / n * a, l);
+const af = Tr;
+function cf(e, t, l, n, s) {
+  let a = Ke(Zo(e), Zo(t)), r = t - e, u = kt(s / n * r, l);
   do {
-    let f = l[p], d = n * f / a;
-    if (d >= s && r + (f < 5 ? Wt.get(f) : 0) <= 17)
-      return [f, d];
-  } while (++p < l.length);
+    let p = l[u], d = n * p / r;
+    if (d >= s && a + (p < 5 ? Ut.get(p) : 0) <= 17)
+      return [p, d];
+  } while (++u < l.length);
   return [0, 0];
 }
-function oi(e) {
+function xi(e) {
   let t, l;
-  return e = e.replace(/(\d+)px/, (n, s) => (t = Ee((l = +s) * ie)) + "px"), [e, t, l];
+  return e = e.replace(/(\d+)px/, (n, s) => (t = Le((l = +s) * re)) + "px"), [e, t, l];
 }
-function Du(e) {
+function uf(e) {
   e.show && [e.font, e.labelFont].forEach((t) => {
-    let l = pe(t[2] * ie, 1);
+    let l = he(t[2] * re, 1);
     t[0] = t[0].replace(/[0-9.]+px/, l + "px"), t[1] = l;
   });
 }
-function Ie(e, t, l) {
+function $e(e, t, l) {
   const n = {
-    mode: se(e.mode, 1)
+    mode: oe(e.mode, 1)
   }, s = n.mode;
-  function r(o, i, c, u) {
+  function a(o, i, c, f) {
     let h = i.valToPct(o);
-    return u + c * (i.dir == -1 ? 1 - h : h);
+    return f + c * (i.dir == -1 ? 1 - h : h);
   }
-  function a(o, i, c, u) {
+  function r(o, i, c, f) {
     let h = i.valToPct(o);
-    return u + c * (i.dir == -1 ? h : 1 - h);
+    return f + c * (i.dir == -1 ? h : 1 - h);
   }
-  function p(o, i, c, u) {
-    return i.ori == 0 ? r(o, i, c, u) : a(o, i, c, u);
+  function u(o, i, c, f) {
+    return i.ori == 0 ? a(o, i, c, f) : r(o, i, c, f);
   }
-  n.valToPosH = r, n.valToPosV = a;
-  let f = !1;
+  n.valToPosH = a, n.valToPosV = r;
+  let p = !1;
   n.status = 0;
-  const d = n.root = ft(Va);
-  if (e.id != null && (d.id = e.id), lt(d, e.class), e.title) {
-    let o = ft(Ia, d);
+  const d = n.root = dt(gc);
+  if (e.id != null && (d.id = e.id), ot(d, e.class), e.title) {
+    let o = dt(vc, d);
     o.textContent = e.title;
   }
-  const y = bt("canvas"), g = n.ctx = y.getContext("2d"), w = ft(Ga, d);
-  sl("click", w, (o) => {
-    o.target === E && (de != kl || ye != _l) && Ve.click(n, o);
+  const x = yt("canvas"), g = n.ctx = x.getContext("2d"), w = dt(xc, d);
+  al("click", w, (o) => {
+    o.target === L && (me != Tl || ye != Al) && Ie.click(n, o);
   }, !0);
-  const T = n.under = ft(Wa, w);
-  w.appendChild(y);
-  const E = n.over = ft(Ha, w);
-  e = $l(e);
-  const z = +se(e.pxAlign, 1), O = ti(z);
+  const T = n.under = dt(yc, w);
+  w.appendChild(x);
+  const L = n.over = dt(kc, w);
+  e = Nl(e);
+  const B = +oe(e.pxAlign, 1), F = gi(B);
   (e.plugins || []).forEach((o) => {
     o.opts && (e = o.opts(n, e) || e);
   });
-  const G = e.ms || 1e-3, b = n.series = s == 1 ? si(e.series || [], qo, Xo, !1) : Mu(e.series || [null], Qo), B = n.axes = si(e.axes || [], Yo, Jo, !0), S = n.scales = {}, K = n.bands = e.bands || [];
-  K.forEach((o) => {
-    o.fill = ee(o.fill || null), o.dir = se(o.dir, -1);
+  const $ = e.ms || 1e-3, S = n.series = s == 1 ? vi(e.series || [], ci, di, !1) : nf(e.series || [null], hi), _ = n.axes = vi(e.axes || [], ai, fi, !0), A = n.scales = {}, J = n.bands = e.bands || [];
+  J.forEach((o) => {
+    o.fill = te(o.fill || null), o.dir = oe(o.dir, -1);
   });
-  const $ = s == 2 ? b[1].facets[0].scale : b[0].scale, J = {
-    axes: xr,
-    series: gr
-  }, U = (e.drawOrder || ["axes", "series"]).map((o) => J[o]);
-  function X(o) {
-    const i = o.distr == 3 ? (c) => Ct(c > 0 ? c : o.clamp(n, c, o.min, o.max, o.key)) : o.distr == 4 ? (c) => is(c, o.asinh) : o.distr == 100 ? (c) => o.fwd(c) : (c) => c;
+  const z = s == 2 ? S[1].facets[0].scale : S[0].scale, Z = {
+    axes: Wr,
+    series: Gr
+  }, Y = (e.drawOrder || ["axes", "series"]).map((o) => Z[o]);
+  function ee(o) {
+    const i = o.distr == 3 ? (c) => Ot(c > 0 ? c : o.clamp(n, c, o.min, o.max, o.key)) : o.distr == 4 ? (c) => ds(c, o.asinh) : o.distr == 100 ? (c) => o.fwd(c) : (c) => c;
     return (c) => {
-      let u = i(c), { _min: h, _max: m } = o, v = m - h;
-      return (u - h) / v;
+      let f = i(c), { _min: h, _max: m } = o, y = m - h;
+      return (f - h) / y;
     };
   }
-  function j(o) {
-    let i = S[o];
+  function U(o) {
+    let i = A[o];
     if (i == null) {
-      let c = (e.scales || en)[o] || en;
+      let c = (e.scales || nn)[o] || nn;
       if (c.from != null) {
-        j(c.from);
-        let u = Me({}, S[c.from], c, { key: o });
-        u.valToPct = X(u), S[o] = u;
+        U(c.from);
+        let f = Te({}, A[c.from], c, { key: o });
+        f.valToPct = ee(f), A[o] = f;
       } else {
-        i = S[o] = Me({}, o == $ ? Yi : hu, c), i.key = o;
-        let u = i.time, h = i.range, m = It(h);
-        if ((o != $ || s == 2 && !u) && (m && (h[0] == null || h[1] == null) && (h = {
-          min: h[0] == null ? Co : {
+        i = A[o] = Te({}, o == z ? dr : ju, c), i.key = o;
+        let f = i.time, h = i.range, m = Ht(h);
+        if ((o != z || s == 2 && !f) && (m && (h[0] == null || h[1] == null) && (h = {
+          min: h[0] == null ? qo : {
             mode: 1,
             hard: h[0],
             soft: h[0]
           },
-          max: h[1] == null ? Co : {
+          max: h[1] == null ? qo : {
             mode: 1,
             hard: h[1],
             soft: h[1]
           }
-        }, m = !1), !m && Mn(h))) {
-          let v = h;
-          h = (k, _, A) => _ == null ? Dl : yn(_, A, v);
+        }, m = !1), !m && Rn(h))) {
+          let y = h;
+          h = (k, M, P) => M == null ? Ol : An(M, P, y);
         }
-        i.range = ee(h || (u ? Tu : o == $ ? i.distr == 3 ? Eu : i.distr == 4 ? Lu : nr : i.distr == 3 ? sr : i.distr == 4 ? or : Au)), i.auto = ee(m ? !1 : i.auto), i.clamp = ee(i.clamp || pu), i._min = i._max = null, i.valToPct = X(i);
+        i.range = te(h || (f ? sf : o == z ? i.distr == 3 ? rf : i.distr == 4 ? af : Sr : i.distr == 3 ? Mr : i.distr == 4 ? Tr : of)), i.auto = te(m ? !1 : i.auto), i.clamp = te(i.clamp || Hu), i._min = i._max = null, i.valToPct = ee(i);
       }
     }
   }
-  j("x"), j("y"), s == 1 && b.forEach((o) => {
-    j(o.scale);
-  }), B.forEach((o) => {
-    j(o.scale);
+  U("x"), U("y"), s == 1 && S.forEach((o) => {
+    U(o.scale);
+  }), _.forEach((o) => {
+    U(o.scale);
   });
   for (let o in e.scales)
-    j(o);
-  const M = S[$], q = M.distr;
-  let C, W;
-  M.ori == 0 ? (lt(d, Ba), C = r, W = a) : (lt(d, Oa), C = a, W = r);
+    U(o);
+  const E = A[z], K = E.distr;
+  let O, H;
+  E.ori == 0 ? (ot(d, wc), O = a, H = r) : (ot(d, bc), O = r, H = a);
   const V = {};
-  for (let o in S) {
-    let i = S[o];
+  for (let o in A) {
+    let i = A[o];
     (i.min != null || i.max != null) && (V[o] = { min: i.min, max: i.max }, i.min = i.max = null);
   }
-  const te = e.tzDate || ((o) => new Date(Ee(o / G))), F = e.fmtDate || $s, qe = G == 1 ? Bc(te) : Gc(te), be = Ho(te, Wo(G == 1 ? Vc : Ic, F)), le = Uo(te, jo(Hc, F)), ce = [], Z = n.legend = Me({}, Yc, e.legend), R = n.cursor = Me({}, Xc, { drag: { y: s == 2 } }, e.cursor), Te = Z.show, Ge = R.show, ve = Z.markers;
-  Z.idxs = ce, ve.width = ee(ve.width), ve.dash = ee(ve.dash), ve.stroke = ee(ve.stroke), ve.fill = ee(ve.fill);
-  let re, ht, Ze, xe = [], xt = [], Lt, ot = !1, Nt = {};
-  if (Z.live) {
-    const o = b[1] ? b[1].values : null;
-    ot = o != null, Lt = ot ? o(n, 1, 0) : { _: 0 };
-    for (let i in Lt)
-      Nt[i] = Ts;
+  const le = e.tzDate || ((o) => new Date(Le(o / $))), I = e.fmtDate || Hs, Je = $ == 1 ? wu(le) : xu(le), ve = oi(le, si($ == 1 ? gu : vu, I)), ne = ri(le, ii(ku, I)), ue = [], Q = n.legend = Te({}, Mu, e.legend), N = n.cursor = Te({}, Du, { drag: { y: s == 2 } }, e.cursor), Ae = Q.show, He = N.show, xe = Q.markers;
+  Q.idxs = ue, xe.width = te(xe.width), xe.dash = te(xe.dash), xe.stroke = te(xe.stroke), xe.fill = te(xe.fill);
+  let ae, gt, et, ke = [], St = [], Rt, at = !1, Gt = {};
+  if (Q.live) {
+    const o = S[1] ? S[1].values : null;
+    at = o != null, Rt = at ? o(n, 1, 0) : { _: 0 };
+    for (let i in Rt)
+      Gt[i] = Gs;
   }
-  if (Te)
-    if (re = bt("table", Ja, d), Ze = bt("tbody", null, re), Z.mount(n, re), ot) {
-      ht = bt("thead", null, re, Ze);
-      let o = bt("tr", null, ht);
-      bt("th", null, o);
-      for (var al in Lt)
-        bt("th", yo, o).textContent = al;
+  if (Ae)
+    if (ae = yt("table", Ec, d), et = yt("tbody", null, ae), Q.mount(n, ae), at) {
+      gt = yt("thead", null, ae, et);
+      let o = yt("tr", null, gt);
+      yt("th", null, o);
+      for (var pl in Rt)
+        yt("th", Bo, o).textContent = pl;
     } else
-      lt(re, Qa), Z.live && lt(re, Za);
-  const cl = { show: !0 }, Fl = { show: !1 };
-  function nn(o, i) {
-    if (i == 0 && (ot || !Z.live || s == 2))
-      return Dl;
-    let c = [], u = bt("tr", Xa, Ze, Ze.childNodes[i]);
-    lt(u, o.class), o.show || lt(u, ll);
-    let h = bt("th", null, u);
-    if (ve.show) {
-      let k = ft(ec, h);
+      ot(ae, Pc), Q.live && ot(ae, Lc);
+  const hl = { show: !0 }, $l = { show: !1 };
+  function cn(o, i) {
+    if (i == 0 && (at || !Q.live || s == 2))
+      return Ol;
+    let c = [], f = yt("tr", Dc, et, et.childNodes[i]);
+    ot(f, o.class), o.show || ot(f, il);
+    let h = yt("th", null, f);
+    if (xe.show) {
+      let k = dt(Cc, h);
       if (i > 0) {
-        let _ = ve.width(n, i);
-        _ && (k.style.border = _ + "px " + ve.dash(n, i) + " " + ve.stroke(n, i)), k.style.background = ve.fill(n, i);
+        let M = xe.width(n, i);
+        M && (k.style.border = M + "px " + xe.dash(n, i) + " " + xe.stroke(n, i)), k.style.background = xe.fill(n, i);
       }
     }
-    let m = ft(yo, h);
-    o.label instanceof HTMLElement ? m.appendChild(o.label) : m.textContent = o.label, i > 0 && (ve.show || (m.style.color = o.width > 0 ? ve.stroke(n, i) : ve.fill(n, i)), We("click", h, (k) => {
-      if (R._lock)
+    let m = dt(Bo, h);
+    o.label instanceof HTMLElement ? m.appendChild(o.label) : m.textContent = o.label, i > 0 && (xe.show || (m.style.color = o.width > 0 ? xe.stroke(n, i) : xe.fill(n, i)), je("click", h, (k) => {
+      if (N._lock)
         return;
-      Kt(k);
-      let _ = b.indexOf(o);
-      if ((k.ctrlKey || k.metaKey) != Z.isolate) {
-        let A = b.some((L, D) => D > 0 && D != _ && L.show);
-        b.forEach((L, D) => {
-          D > 0 && St(D, A ? D == _ ? cl : Fl : cl, !0, Se.setSeries);
+      Xt(k);
+      let M = S.indexOf(o);
+      if ((k.ctrlKey || k.metaKey) != Q.isolate) {
+        let P = S.some((D, R) => R > 0 && R != M && D.show);
+        S.forEach((D, R) => {
+          R > 0 && At(R, P ? R == M ? hl : $l : hl, !0, Me.setSeries);
         });
       } else
-        St(_, { show: !o.show }, !0, Se.setSeries);
-    }, !1), hl && We(So, h, (k) => {
-      R._lock || (Kt(k), St(b.indexOf(o), Ml, !0, Se.setSeries));
+        At(M, { show: !o.show }, !0, Me.setSeries);
+    }, !1), wl && je(Fo, h, (k) => {
+      N._lock || (Xt(k), At(S.indexOf(o), Ll, !0, Me.setSeries));
     }, !1));
-    for (var v in Lt) {
-      let k = bt("td", tc, u);
+    for (var y in Rt) {
+      let k = yt("td", Rc, f);
       k.textContent = "--", c.push(k);
     }
-    return [u, c];
+    return [f, c];
   }
-  const Ht = /* @__PURE__ */ new Map();
-  function We(o, i, c, u = !0) {
-    const h = Ht.get(i) || {}, m = R.bind[o](n, i, c, u);
-    m && (sl(o, i, h[o] = m), Ht.set(i, h));
+  const qt = /* @__PURE__ */ new Map();
+  function je(o, i, c, f = !0) {
+    const h = qt.get(i) || {}, m = N.bind[o](n, i, c, f);
+    m && (al(o, i, h[o] = m), qt.set(i, h));
   }
-  function ul(o, i, c) {
-    const u = Ht.get(i) || {};
-    for (let h in u)
-      (o == null || h == o) && (hs(h, i, u[h]), delete u[h]);
-    o == null && Ht.delete(i);
+  function dl(o, i, c) {
+    const f = qt.get(i) || {};
+    for (let h in f)
+      (o == null || h == o) && (_s(h, i, f[h]), delete f[h]);
+    o == null && qt.delete(i);
   }
-  let Pt = 0, jt = 0, Y = 0, P = 0, he = 0, Ae = 0, fl = he, Ut = Ae, kt = Y, Yt = P, Qe = 0, it = 0, Ke = 0, dt = 0;
+  let zt = 0, Kt = 0, q = 0, C = 0, de = 0, Ee = 0, ml = de, Jt = Ee, Mt = q, Zt = C, tt = 0, ct = 0, Ze = 0, wt = 0;
   n.bbox = {};
-  let Pn = !1, sn = !1, pl = !1, qt = !1, on = !1, rt = !1;
-  function Dn(o, i, c) {
-    (c || o != n.width || i != n.height) && Bs(o, i), bl(!1), pl = !0, sn = !0, vl();
+  let Fn = !1, un = !1, gl = !1, Qt = !1, fn = !1, ut = !1;
+  function In(o, i, c) {
+    (c || o != n.width || i != n.height) && Zs(o, i), kl(!1), gl = !0, un = !0, _l();
   }
-  function Bs(o, i) {
-    n.width = Pt = Y = o, n.height = jt = P = i, he = Ae = 0, cr(), ur();
+  function Zs(o, i) {
+    n.width = zt = q = o, n.height = Kt = C = i, de = Ee = 0, Dr(), Cr();
     let c = n.bbox;
-    Qe = c.left = el(he * ie, 0.5), it = c.top = el(Ae * ie, 0.5), Ke = c.width = el(Y * ie, 0.5), dt = c.height = el(P * ie, 0.5);
+    tt = c.left = sl(de * re, 0.5), ct = c.top = sl(Ee * re, 0.5), Ze = c.width = sl(q * re, 0.5), wt = c.height = sl(C * re, 0.5);
   }
-  const ir = 3;
-  function rr() {
+  const Er = 3;
+  function Lr() {
     let o = !1, i = 0;
     for (; !o; ) {
       i++;
-      let c = vr(i), u = yr(i);
-      o = i == ir || c && u, o || (Bs(n.width, n.height), sn = !0);
+      let c = Vr(i), f = $r(i);
+      o = i == Er || c && f, o || (Zs(n.width, n.height), un = !0);
     }
   }
-  function ar({ width: o, height: i }) {
-    Dn(o, i);
+  function Pr({ width: o, height: i }) {
+    In(o, i);
   }
-  n.setSize = ar;
-  function cr() {
-    let o = !1, i = !1, c = !1, u = !1;
-    B.forEach((h, m) => {
+  n.setSize = Pr;
+  function Dr() {
+    let o = !1, i = !1, c = !1, f = !1;
+    _.forEach((h, m) => {
       if (h.show && h._show) {
-        let { side: v, _size: k } = h, _ = v % 2, A = h.label != null ? h.labelSize : 0, L = k + A;
-        L > 0 && (_ ? (Y -= L, v == 3 ? (he += L, u = !0) : c = !0) : (P -= L, v == 0 ? (Ae += L, o = !0) : i = !0));
+        let { side: y, _size: k } = h, M = y % 2, P = h.label != null ? h.labelSize : 0, D = k + P;
+        D > 0 && (M ? (q -= D, y == 3 ? (de += D, f = !0) : c = !0) : (C -= D, y == 0 ? (Ee += D, o = !0) : i = !0));
       }
-    }), Jt[0] = o, Jt[1] = c, Jt[2] = i, Jt[3] = u, Y -= zt[1] + zt[3], he += zt[3], P -= zt[2] + zt[0], Ae += zt[0];
+    }), el[0] = o, el[1] = c, el[2] = i, el[3] = f, q -= Ft[1] + Ft[3], de += Ft[3], C -= Ft[2] + Ft[0], Ee += Ft[0];
   }
-  function ur() {
-    let o = he + Y, i = Ae + P, c = he, u = Ae;
-    function h(m, v) {
+  function Cr() {
+    let o = de + q, i = Ee + C, c = de, f = Ee;
+    function h(m, y) {
       switch (m) {
         case 1:
-          return o += v, o - v;
+          return o += y, o - y;
         case 2:
-          return i += v, i - v;
+          return i += y, i - y;
         case 3:
-          return c -= v, c + v;
+          return c -= y, c + y;
         case 0:
-          return u -= v, u + v;
+          return f -= y, f + y;
       }
     }
-    B.forEach((m, v) => {
+    _.forEach((m, y) => {
       if (m.show && m._show) {
         let k = m.side;
         m._pos = h(k, m._size), m.label != null && (m._lpos = h(k, m.labelSize));
       }
     });
   }
-  if (R.dataIdx == null) {
-    let o = R.hover, i = o.skip = new Set(o.skip ?? []);
+  if (N.dataIdx == null) {
+    let o = N.hover, i = o.skip = new Set(o.skip ?? []);
     i.add(void 0);
-    let c = o.prox = ee(o.prox), u = o.bias ??= 0;
-    R.dataIdx = (h, m, v, k) => {
+    let c = o.prox = te(o.prox), f = o.bias ??= 0;
+    N.dataIdx = (h, m, y, k) => {
       if (m == 0)
-        return v;
-      let _ = v, A = c(h, m, v, k) ?? fe, L = A >= 0 && A < fe, D = M.ori == 0 ? Y : P, H = R.left, oe = t[0], ne = t[m];
-      if (i.has(ne[v])) {
-        _ = null;
-        let Q = null, I = null, N;
-        if (u == 0 || u == -1)
-          for (N = v; Q == null && N-- > 0; )
-            i.has(ne[N]) || (Q = N);
-        if (u == 0 || u == 1)
-          for (N = v; I == null && N++ < ne.length; )
-            i.has(ne[N]) || (I = N);
-        if (Q != null || I != null)
-          if (L) {
-            let ge = Q == null ? -1 / 0 : C(oe[Q], M, D, 0), ke = I == null ? 1 / 0 : C(oe[I], M, D, 0), ze = H - ge, ue = ke - H;
-            ze <= ue ? ze <= A && (_ = Q) : ue <= A && (_ = I);
+        return y;
+      let M = y, P = c(h, m, y, k) ?? pe, D = P >= 0 && P < pe, R = E.ori == 0 ? q : C, j = N.left, ie = t[0], se = t[m];
+      if (i.has(se[y])) {
+        M = null;
+        let X = null, W = null, G;
+        if (f == 0 || f == -1)
+          for (G = y; X == null && G-- > 0; )
+            i.has(se[G]) || (X = G);
+        if (f == 0 || f == 1)
+          for (G = y; W == null && G++ < se.length; )
+            i.has(se[G]) || (W = G);
+        if (X != null || W != null)
+          if (D) {
+            let we = X == null ? -1 / 0 : O(ie[X], E, R, 0), _e = W == null ? 1 / 0 : O(ie[W], E, R, 0), Ge = j - we, fe = _e - j;
+            Ge <= fe ? Ge <= P && (M = X) : fe <= P && (M = W);
           } else
-            _ = I == null ? Q : Q == null ? I : v - Q <= I - v ? Q : I;
-      } else L && Le(H - C(oe[v], M, D, 0)) > A && (_ = null);
-      return _;
+            M = W == null ? X : X == null ? W : y - X <= W - y ? X : W;
+      } else D && Pe(j - O(ie[y], E, R, 0)) > P && (M = null);
+      return M;
     };
   }
-  const Kt = (o) => {
-    R.event = o;
+  const Xt = (o) => {
+    N.event = o;
   };
-  R.idxs = ce, R._lock = !1;
-  let Oe = R.points;
-  Oe.show = ee(Oe.show), Oe.size = ee(Oe.size), Oe.stroke = ee(Oe.stroke), Oe.width = ee(Oe.width), Oe.fill = ee(Oe.fill);
-  const _t = n.focus = Me({}, e.focus || { alpha: 0.3 }, R.focus), hl = _t.prox >= 0, dl = hl && Oe.one;
-  let at = [], ml = [], gl = [];
-  function Os(o, i) {
-    let c = Oe.show(n, i);
+  N.idxs = ue, N._lock = !1;
+  let Ve = N.points;
+  Ve.show = te(Ve.show), Ve.size = te(Ve.size), Ve.stroke = te(Ve.stroke), Ve.width = te(Ve.width), Ve.fill = te(Ve.fill);
+  const Tt = n.focus = Te({}, e.focus || { alpha: 0.3 }, N.focus), wl = Tt.prox >= 0, bl = wl && Ve.one;
+  let ft = [], vl = [], xl = [];
+  function Qs(o, i) {
+    let c = Ve.show(n, i);
     if (c instanceof HTMLElement)
-      return lt(c, Ka), lt(c, o.class), Et(c, -10, -10, Y, P), E.insertBefore(c, at[i]), c;
+      return ot(c, Ac), ot(c, o.class), Dt(c, -10, -10, q, C), L.insertBefore(c, ft[i]), c;
   }
-  function Is(o, i) {
+  function Xs(o, i) {
     if (s == 1 || i > 0) {
-      let c = s == 1 && S[o.scale].time, u = o.value;
-      o.value = c ? Bo(u) ? Uo(te, jo(u, F)) : u || le : u || cu, o.label = o.label || (c ? tu : eu);
+      let c = s == 1 && A[o.scale].time, f = o.value;
+      o.value = c ? ei(f) ? ri(le, ii(f, I)) : f || ne : f || Vu, o.label = o.label || (c ? Ru : Cu);
     }
-    if (dl || i > 0) {
-      o.width = o.width == null ? 1 : o.width, o.paths = o.paths || _u || hc, o.fillTo = ee(o.fillTo || du), o.pxAlign = +se(o.pxAlign, z), o.pxRound = ti(o.pxAlign), o.stroke = ee(o.stroke || null), o.fill = ee(o.fill || null), o._stroke = o._fill = o._paths = o._focus = null;
-      let c = uu(Ye(1, o.width), 1), u = o.points = Me({}, {
+    if (bl || i > 0) {
+      o.width = o.width == null ? 1 : o.width, o.paths = o.paths || tf || jc, o.fillTo = te(o.fillTo || Uu), o.pxAlign = +oe(o.pxAlign, B), o.pxRound = gi(o.pxAlign), o.stroke = te(o.stroke || null), o.fill = te(o.fill || null), o._stroke = o._fill = o._paths = o._focus = null;
+      let c = $u(Ke(1, o.width), 1), f = o.points = Te({}, {
         size: c,
-        width: Ye(1, c * 0.2),
+        width: Ke(1, c * 0.2),
         stroke: o.stroke,
         space: c * 2,
-        paths: Su,
+        paths: lf,
         _stroke: null,
         _fill: null
       }, o.points);
-      u.show = ee(u.show), u.filter = ee(u.filter), u.fill = ee(u.fill), u.stroke = ee(u.stroke), u.paths = ee(u.paths), u.pxAlign = o.pxAlign;
+      f.show = te(f.show), f.filter = te(f.filter), f.fill = te(f.fill), f.stroke = te(f.stroke), f.paths = te(f.paths), f.pxAlign = o.pxAlign;
     }
-    if (Te) {
-      let c = nn(o, i);
-      xe.splice(i, 0, c[0]), xt.splice(i, 0, c[1]), Z.values.push(null);
+    if (Ae) {
+      let c = cn(o, i);
+      ke.splice(i, 0, c[0]), St.splice(i, 0, c[1]), Q.values.push(null);
     }
-    if (Ge) {
-      ce.splice(i, 0, null);
+    if (He) {
+      ue.splice(i, 0, null);
       let c = null;
-      dl ? i == 0 && (c = Os(o, i)) : i > 0 && (c = Os(o, i)), at.splice(i, 0, c), ml.splice(i, 0, 0), gl.splice(i, 0, 0);
+      bl ? i == 0 && (c = Qs(o, i)) : i > 0 && (c = Qs(o, i)), ft.splice(i, 0, c), vl.splice(i, 0, 0), xl.splice(i, 0, 0);
     }
     Ne("addSeries", i);
   }
-  function fr(o, i) {
-    i = i ?? b.length, o = s == 1 ? vs(o, i, qo, Xo) : vs(o, i, {}, Qo), b.splice(i, 0, o), Is(b[i], i);
+  function Rr(o, i) {
+    i = i ?? S.length, o = s == 1 ? Ls(o, i, ci, di) : Ls(o, i, {}, hi), S.splice(i, 0, o), Xs(S[i], i);
   }
-  n.addSeries = fr;
-  function pr(o) {
-    if (b.splice(o, 1), Te) {
-      Z.values.splice(o, 1), xt.splice(o, 1);
-      let i = xe.splice(o, 1)[0];
-      ul(null, i.firstChild), i.remove();
+  n.addSeries = Rr;
+  function zr(o) {
+    if (S.splice(o, 1), Ae) {
+      Q.values.splice(o, 1), St.splice(o, 1);
+      let i = ke.splice(o, 1)[0];
+      dl(null, i.firstChild), i.remove();
     }
-    Ge && (ce.splice(o, 1), at.splice(o, 1)[0].remove(), ml.splice(o, 1), gl.splice(o, 1)), Ne("delSeries", o);
+    He && (ue.splice(o, 1), ft.splice(o, 1)[0].remove(), vl.splice(o, 1), xl.splice(o, 1)), Ne("delSeries", o);
   }
-  n.delSeries = pr;
-  const Jt = [!1, !1, !1, !1];
-  function hr(o, i) {
+  n.delSeries = zr;
+  const el = [!1, !1, !1, !1];
+  function Br(o, i) {
     if (o._show = o.show, o.show) {
-      let c = o.side % 2, u = S[o.scale];
-      u == null && (o.scale = c ? b[1].scale : $, u = S[o.scale]);
-      let h = u.time;
-      o.size = ee(o.size), o.space = ee(o.space), o.rotate = ee(o.rotate), It(o.incrs) && o.incrs.forEach((v) => {
-        !Wt.has(v) && Wt.set(v, Ei(v));
-      }), o.incrs = ee(o.incrs || (u.distr == 2 ? Nc : h ? G == 1 ? Fc : Oc : tl)), o.splits = ee(o.splits || (h && u.distr == 1 ? qe : u.distr == 3 ? ms : u.distr == 4 ? su : nu)), o.stroke = ee(o.stroke), o.grid.stroke = ee(o.grid.stroke), o.ticks.stroke = ee(o.ticks.stroke), o.border.stroke = ee(o.border.stroke);
+      let c = o.side % 2, f = A[o.scale];
+      f == null && (o.scale = c ? S[1].scale : z, f = A[o.scale]);
+      let h = f.time;
+      o.size = te(o.size), o.space = te(o.space), o.rotate = te(o.rotate), Ht(o.incrs) && o.incrs.forEach((y) => {
+        !Ut.has(y) && Ut.set(y, Ki(y));
+      }), o.incrs = te(o.incrs || (f.distr == 2 ? hu : h ? $ == 1 ? mu : bu : ol)), o.splits = te(o.splits || (h && f.distr == 1 ? Je : f.distr == 3 ? Ms : f.distr == 4 ? Ou : Bu)), o.stroke = te(o.stroke), o.grid.stroke = te(o.grid.stroke), o.ticks.stroke = te(o.ticks.stroke), o.border.stroke = te(o.border.stroke);
       let m = o.values;
       o.values = // static array of tick values
-      It(m) && !It(m[0]) ? ee(m) : (
+      Ht(m) && !Ht(m[0]) ? te(m) : (
         // temporal
         h ? (
           // config array of fmtDate string tpls
-          It(m) ? Ho(te, Wo(m, F)) : (
+          Ht(m) ? oi(le, si(m, I)) : (
             // fmtDate string tpl
-            Bo(m) ? Wc(te, m) : m || be
+            ei(m) ? yu(le, m) : m || ve
           )
-        ) : m || lu
-      ), o.filter = ee(o.filter || (u.distr >= 3 && u.log == 10 ? ru : u.distr == 3 && u.log == 2 ? au : Ti)), o.font = oi(o.font), o.labelFont = oi(o.labelFont), o._size = o.size(n, null, i, 0), o._space = o._rotate = o._incrs = o._found = // foundIncrSpace
-      o._splits = o._values = null, o._size > 0 && (Jt[i] = !0, o._el = ft(ja, w));
+        ) : m || zu
+      ), o.filter = te(o.filter || (f.distr >= 3 && f.log == 10 ? Fu : f.distr == 3 && f.log == 2 ? Iu : Yi)), o.font = xi(o.font), o.labelFont = xi(o.labelFont), o._size = o.size(n, null, i, 0), o._space = o._rotate = o._incrs = o._found = // foundIncrSpace
+      o._splits = o._values = null, o._size > 0 && (el[i] = !0, o._el = dt(_c, w));
     }
   }
-  function Vl(o, i, c, u) {
-    let [h, m, v, k] = c, _ = i % 2, A = 0;
-    return _ == 0 && (k || m) && (A = i == 0 && !h || i == 2 && !v ? Ee(Yo.size / 3) : 0), _ == 1 && (h || v) && (A = i == 1 && !m || i == 3 && !k ? Ee(Jo.size / 2) : 0), A;
+  function Wl(o, i, c, f) {
+    let [h, m, y, k] = c, M = i % 2, P = 0;
+    return M == 0 && (k || m) && (P = i == 0 && !h || i == 2 && !y ? Le(ai.size / 3) : 0), M == 1 && (h || y) && (P = i == 1 && !m || i == 3 && !k ? Le(fi.size / 2) : 0), P;
   }
-  const Gs = n.padding = (e.padding || [Vl, Vl, Vl, Vl]).map((o) => ee(se(o, Vl))), zt = n._padding = Gs.map((o, i) => o(n, i, Jt, 0));
-  let Fe, De = null, $e = null;
-  const rn = s == 1 ? b[0].idxs : null;
-  let mt = null, Bl = !1;
-  function Ws(o, i) {
+  const eo = n.padding = (e.padding || [Wl, Wl, Wl, Wl]).map((o) => te(oe(o, Wl))), Ft = n._padding = eo.map((o, i) => o(n, i, el, 0));
+  let Fe, Re = null, ze = null;
+  const pn = s == 1 ? S[0].idxs : null;
+  let bt = null, Hl = !1;
+  function to(o, i) {
     if (t = o ?? [], n.data = n._data = t, s == 2) {
       Fe = 0;
-      for (let c = 1; c < b.length; c++)
+      for (let c = 1; c < S.length; c++)
         Fe += t[c][0].length;
     } else {
-      t.length == 0 && (n.data = n._data = t = [[]]), mt = t[0], Fe = mt.length;
+      t.length == 0 && (n.data = n._data = t = [[]]), bt = t[0], Fe = bt.length;
       let c = t;
-      if (q == 2) {
+      if (K == 2) {
         c = t.slice();
-        let u = c[0] = Array(Fe);
+        let f = c[0] = Array(Fe);
         for (let h = 0; h < Fe; h++)
-          u[h] = h;
+          f[h] = h;
       }
       n._data = t = c;
     }
-    if (bl(!0), Ne("setData"), q == 2 && (pl = !0), i !== !1) {
-      let c = M;
-      c.auto(n, Bl) ? $n() : Vt($, c.min, c.max), qt = qt || R.left >= 0, rt = !0, vl();
+    if (kl(!0), Ne("setData"), K == 2 && (gl = !0), i !== !1) {
+      let c = E;
+      c.auto(n, Hl) ? Vn() : Vt(z, c.min, c.max), Qt = Qt || N.left >= 0, ut = !0, _l();
     }
   }
-  n.setData = Ws;
-  function $n() {
-    Bl = !0;
+  n.setData = to;
+  function Vn() {
+    Hl = !0;
     let o, i;
-    s == 1 && (Fe > 0 ? (De = rn[0] = 0, $e = rn[1] = Fe - 1, o = t[0][De], i = t[0][$e], q == 2 ? (o = De, i = $e) : o == i && (q == 3 ? [o, i] = _n(o, o, M.log, !1) : q == 4 ? [o, i] = Es(o, o, M.log, !1) : M.time ? i = o + Ee(86400 / G) : [o, i] = yn(o, i, Ls, !0))) : (De = rn[0] = o = null, $e = rn[1] = i = null)), Vt($, o, i);
+    s == 1 && (Fe > 0 ? (Re = pn[0] = 0, ze = pn[1] = Fe - 1, o = t[0][Re], i = t[0][ze], K == 2 ? (o = Re, i = ze) : o == i && (K == 3 ? [o, i] = Dn(o, o, E.log, !1) : K == 4 ? [o, i] = Is(o, o, E.log, !1) : E.time ? i = o + Le(86400 / $) : [o, i] = An(o, i, Vs, !0))) : (Re = pn[0] = o = null, ze = pn[1] = i = null)), Vt(z, o, i);
   }
-  let an, wl, Cn, Rn, Nn, zn, Fn, Vn, Bn, Je;
-  function Hs(o, i, c, u, h, m) {
-    o ??= ko, c ??= Ds, u ??= "butt", h ??= ko, m ??= "round", o != an && (g.strokeStyle = an = o), h != wl && (g.fillStyle = wl = h), i != Cn && (g.lineWidth = Cn = i), m != Nn && (g.lineJoin = Nn = m), u != zn && (g.lineCap = zn = u), c != Rn && g.setLineDash(Rn = c);
+  let hn, yl, $n, Wn, Hn, jn, Un, Yn, qn, Qe;
+  function lo(o, i, c, f, h, m) {
+    o ??= No, c ??= Ws, f ??= "butt", h ??= No, m ??= "round", o != hn && (g.strokeStyle = hn = o), h != yl && (g.fillStyle = yl = h), i != $n && (g.lineWidth = $n = i), m != Hn && (g.lineJoin = Hn = m), f != jn && (g.lineCap = jn = f), c != Wn && g.setLineDash(Wn = c);
   }
-  function js(o, i, c, u) {
-    i != wl && (g.fillStyle = wl = i), o != Fn && (g.font = Fn = o), c != Vn && (g.textAlign = Vn = c), u != Bn && (g.textBaseline = Bn = u);
+  function no(o, i, c, f) {
+    i != yl && (g.fillStyle = yl = i), o != Un && (g.font = Un = o), c != Yn && (g.textAlign = Yn = c), f != qn && (g.textBaseline = qn = f);
   }
-  function On(o, i, c, u, h = 0) {
-    if (u.length > 0 && o.auto(n, Bl) && (i == null || i.min == null)) {
-      let m = se(De, 0), v = se($e, u.length - 1), k = c.min == null ? rc(u, m, v, h, o.distr == 3) : [c.min, c.max];
-      o.min = yt(o.min, c.min = k[0]), o.max = Ye(o.max, c.max = k[1]);
+  function Kn(o, i, c, f, h = 0) {
+    if (f.length > 0 && o.auto(n, Hl) && (i == null || i.min == null)) {
+      let m = oe(Re, 0), y = oe(ze, f.length - 1), k = c.min == null ? Fc(f, m, y, h, o.distr == 3) : [c.min, c.max];
+      o.min = _t(o.min, c.min = k[0]), o.max = Ke(o.max, c.max = k[1]);
     }
   }
-  const Us = { min: null, max: null };
-  function dr() {
-    for (let u in S) {
-      let h = S[u];
-      V[u] == null && // scales that have never been set (on init)
+  const so = { min: null, max: null };
+  function Or() {
+    for (let f in A) {
+      let h = A[f];
+      V[f] == null && // scales that have never been set (on init)
       (h.min == null || // or auto scales when the x scale was explicitly set
-      V[$] != null && h.auto(n, Bl)) && (V[u] = Us);
+      V[z] != null && h.auto(n, Hl)) && (V[f] = so);
     }
-    for (let u in S) {
-      let h = S[u];
-      V[u] == null && h.from != null && V[h.from] != null && (V[u] = Us);
+    for (let f in A) {
+      let h = A[f];
+      V[f] == null && h.from != null && V[h.from] != null && (V[f] = so);
     }
-    V[$] != null && bl(!0);
+    V[z] != null && kl(!0);
     let o = {};
-    for (let u in V) {
-      let h = V[u];
+    for (let f in V) {
+      let h = V[f];
       if (h != null) {
-        let m = o[u] = $l(S[u], gc);
+        let m = o[f] = Nl(A[f], qc);
         if (h.min != null)
-          Me(m, h);
-        else if (u != $ || s == 2)
+          Te(m, h);
+        else if (f != z || s == 2)
           if (Fe == 0 && m.from == null) {
-            let v = m.range(n, null, null, u);
-            m.min = v[0], m.max = v[1];
+            let y = m.range(n, null, null, f);
+            m.min = y[0], m.max = y[1];
           } else
-            m.min = fe, m.max = -fe;
+            m.min = pe, m.max = -pe;
       }
     }
     if (Fe > 0) {
-      b.forEach((u, h) => {
+      S.forEach((f, h) => {
         if (s == 1) {
-          let m = u.scale, v = V[m];
-          if (v == null)
+          let m = f.scale, y = V[m];
+          if (y == null)
             return;
           let k = o[m];
           if (h == 0) {
-            let _ = k.range(n, k.min, k.max, m);
-            k.min = _[0], k.max = _[1], De = vt(k.min, t[0]), $e = vt(k.max, t[0]), $e - De > 1 && (t[0][De] < k.min && De++, t[0][$e] > k.max && $e--), u.min = mt[De], u.max = mt[$e];
-          } else u.show && u.auto && On(k, v, u, t[h], u.sorted);
-          u.idxs[0] = De, u.idxs[1] = $e;
-        } else if (h > 0 && u.show && u.auto) {
-          let [m, v] = u.facets, k = m.scale, _ = v.scale, [A, L] = t[h], D = o[k], H = o[_];
-          D != null && On(D, V[k], m, A, m.sorted), H != null && On(H, V[_], v, L, v.sorted), u.min = v.min, u.max = v.max;
+            let M = k.range(n, k.min, k.max, m);
+            k.min = M[0], k.max = M[1], Re = kt(k.min, t[0]), ze = kt(k.max, t[0]), ze - Re > 1 && (t[0][Re] < k.min && Re++, t[0][ze] > k.max && ze--), f.min = bt[Re], f.max = bt[ze];
+          } else f.show && f.auto && Kn(k, y, f, t[h], f.sorted);
+          f.idxs[0] = Re, f.idxs[1] = ze;
+        } else if (h > 0 && f.show && f.auto) {
+          let [m, y] = f.facets, k = m.scale, M = y.scale, [P, D] = t[h], R = o[k], j = o[M];
+          R != null && Kn(R, V[k], m, P, m.sorted), j != null && Kn(j, V[M], y, D, y.sorted), f.min = y.min, f.max = y.max;
         }
       });
-      for (let u in o) {
-        let h = o[u], m = V[u];
+      for (let f in o) {
+        let h = o[f], m = V[f];
         if (h.from == null && (m == null || m.min == null)) {
-          let v = h.range(
+          let y = h.range(
             n,
-            h.min == fe ? null : h.min,
-            h.max == -fe ? null : h.max,
-            u
+            h.min == pe ? null : h.min,
+            h.max == -pe ? null : h.max,
+            f
           );
-          h.min = v[0], h.max = v[1];
+          h.min = y[0], h.max = y[1];
         }
       }
     }
-    for (let u in o) {
-      let h = o[u];
+    for (let f in o) {
+      let h = o[f];
       if (h.from != null) {
         let m = o[h.from];
         if (m.min == null)
           h.min = h.max = null;
         else {
-          let v = h.range(n, m.min, m.max, u);
-          h.min = v[0], h.max = v[1];
+          let y = h.range(n, m.min, m.max, f);
+          h.min = y[0], h.max = y[1];
         }
       }
     }
     let i = {}, c = !1;
-    for (let u in o) {
-      let h = o[u], m = S[u];
+    for (let f in o) {
+      let h = o[f], m = A[f];
       if (m.min != h.min || m.max != h.max) {
         m.min = h.min, m.max = h.max;
-        let v = m.distr;
-        m._min = v == 3 ? Ct(m.min) : v == 4 ? is(m.min, m.asinh) : v == 100 ? m.fwd(m.min) : m.min, m._max = v == 3 ? Ct(m.max) : v == 4 ? is(m.max, m.asinh) : v == 100 ? m.fwd(m.max) : m.max, i[u] = c = !0;
+        let y = m.distr;
+        m._min = y == 3 ? Ot(m.min) : y == 4 ? ds(m.min, m.asinh) : y == 100 ? m.fwd(m.min) : m.min, m._max = y == 3 ? Ot(m.max) : y == 4 ? ds(m.max, m.asinh) : y == 100 ? m.fwd(m.max) : m.max, i[f] = c = !0;
       }
     }
     if (c) {
-      b.forEach((u, h) => {
-        s == 2 ? h > 0 && i.y && (u._paths = null) : i[u.scale] && (u._paths = null);
+      S.forEach((f, h) => {
+        s == 2 ? h > 0 && i.y && (f._paths = null) : i[f.scale] && (f._paths = null);
       });
-      for (let u in i)
-        pl = !0, Ne("setScale", u);
-      Ge && R.left >= 0 && (qt = rt = !0);
+      for (let f in i)
+        gl = !0, Ne("setScale", f);
+      He && N.left >= 0 && (Qt = ut = !0);
     }
-    for (let u in V)
-      V[u] = null;
+    for (let f in V)
+      V[f] = null;
   }
-  function mr(o) {
-    let i = ds(De - 1, 0, Fe - 1), c = ds($e + 1, 0, Fe - 1);
+  function Nr(o) {
+    let i = Ss(Re - 1, 0, Fe - 1), c = Ss(ze + 1, 0, Fe - 1);
     for (; o[i] == null && i > 0; )
       i--;
     for (; o[c] == null && c < Fe - 1; )
       c++;
     return [i, c];
   }
-  function gr() {
+  function Gr() {
     if (Fe > 0) {
-      let o = b.some((i) => i._focus) && Je != _t.alpha;
-      o && (g.globalAlpha = Je = _t.alpha), b.forEach((i, c) => {
-        if (c > 0 && i.show && (Ys(c, !1), Ys(c, !0), i._paths == null)) {
-          let u = Je;
-          Je != i.alpha && (g.globalAlpha = Je = i.alpha);
-          let h = s == 2 ? [0, t[c][0].length - 1] : mr(t[c]);
-          i._paths = i.paths(n, c, h[0], h[1]), Je != u && (g.globalAlpha = Je = u);
+      let o = S.some((i) => i._focus) && Qe != Tt.alpha;
+      o && (g.globalAlpha = Qe = Tt.alpha), S.forEach((i, c) => {
+        if (c > 0 && i.show && (oo(c, !1), oo(c, !0), i._paths == null)) {
+          let f = Qe;
+          Qe != i.alpha && (g.globalAlpha = Qe = i.alpha);
+          let h = s == 2 ? [0, t[c][0].length - 1] : Nr(t[c]);
+          i._paths = i.paths(n, c, h[0], h[1]), Qe != f && (g.globalAlpha = Qe = f);
         }
-      }), b.forEach((i, c) => {
+      }), S.forEach((i, c) => {
         if (c > 0 && i.show) {
-          let u = Je;
-          Je != i.alpha && (g.globalAlpha = Je = i.alpha), i._paths != null && qs(c, !1);
+          let f = Qe;
+          Qe != i.alpha && (g.globalAlpha = Qe = i.alpha), i._paths != null && io(c, !1);
           {
-            let h = i._paths != null ? i._paths.gaps : null, m = i.points.show(n, c, De, $e, h), v = i.points.filter(n, c, m, h);
-            (m || v) && (i.points._paths = i.points.paths(n, c, De, $e, v), qs(c, !0));
+            let h = i._paths != null ? i._paths.gaps : null, m = i.points.show(n, c, Re, ze, h), y = i.points.filter(n, c, m, h);
+            (m || y) && (i.points._paths = i.points.paths(n, c, Re, ze, y), io(c, !0));
           }
-          Je != u && (g.globalAlpha = Je = u), Ne("drawSeries", c);
+          Qe != f && (g.globalAlpha = Qe = f), Ne("drawSeries", c);
         }
-      }), o && (g.globalAlpha = Je = 1);
+      }), o && (g.globalAlpha = Qe = 1);
     }
   }
-  function Ys(o, i) {
-    let c = i ? b[o].points : b[o];
+  function oo(o, i) {
+    let c = i ? S[o].points : S[o];
     c._stroke = c.stroke(n, o), c._fill = c.fill(n, o);
   }
-  function qs(o, i) {
-    let c = i ? b[o].points : b[o], {
-      stroke: u,
+  function io(o, i) {
+    let c = i ? S[o].points : S[o], {
+      stroke: f,
       fill: h,
       clip: m,
-      flags: v,
+      flags: y,
       _stroke: k = c._stroke,
-      _fill: _ = c._fill,
-      _width: A = c.width
+      _fill: M = c._fill,
+      _width: P = c.width
     } = c._paths;
-    A = pe(A * ie, 3);
-    let L = null, D = A % 2 / 2;
-    i && _ == null && (_ = A > 0 ? "#fff" : k);
-    let H = c.pxAlign == 1 && D > 0;
-    if (H && g.translate(D, D), !i) {
-      let oe = Qe - A / 2, ne = it - A / 2, Q = Ke + A, I = dt + A;
-      L = new Path2D(), L.rect(oe, ne, Q, I);
+    P = he(P * re, 3);
+    let D = null, R = P % 2 / 2;
+    i && M == null && (M = P > 0 ? "#fff" : k);
+    let j = c.pxAlign == 1 && R > 0;
+    if (j && g.translate(R, R), !i) {
+      let ie = tt - P / 2, se = ct - P / 2, X = Ze + P, W = wt + P;
+      D = new Path2D(), D.rect(ie, se, X, W);
     }
-    i ? In(k, A, c.dash, c.cap, _, u, h, v, m) : wr(o, k, A, c.dash, c.cap, _, u, h, v, L, m), H && g.translate(-D, -D);
+    i ? Jn(k, P, c.dash, c.cap, M, f, h, y, m) : Fr(o, k, P, c.dash, c.cap, M, f, h, y, D, m), j && g.translate(-R, -R);
   }
-  function wr(o, i, c, u, h, m, v, k, _, A, L) {
-    let D = !1;
-    _ != 0 && K.forEach((H, oe) => {
-      if (H.series[0] == o) {
-        let ne = b[H.series[1]], Q = t[H.series[1]], I = (ne._paths || en).band;
-        It(I) && (I = H.dir == 1 ? I[0] : I[1]);
-        let N, ge = null;
-        ne.show && I && cc(Q, De, $e) ? (ge = H.fill(n, oe) || m, N = ne._paths.clip) : I = null, In(i, c, u, h, ge, v, k, _, A, L, N, I), D = !0;
+  function Fr(o, i, c, f, h, m, y, k, M, P, D) {
+    let R = !1;
+    M != 0 && J.forEach((j, ie) => {
+      if (j.series[0] == o) {
+        let se = S[j.series[1]], X = t[j.series[1]], W = (se._paths || nn).band;
+        Ht(W) && (W = j.dir == 1 ? W[0] : W[1]);
+        let G, we = null;
+        se.show && W && Vc(X, Re, ze) ? (we = j.fill(n, ie) || m, G = se._paths.clip) : W = null, Jn(i, c, f, h, we, y, k, M, P, D, G, W), R = !0;
       }
-    }), D || In(i, c, u, h, m, v, k, _, A, L);
+    }), R || Jn(i, c, f, h, m, y, k, M, P, D);
   }
-  const Ks = Cl | ws;
-  function In(o, i, c, u, h, m, v, k, _, A, L, D) {
-    Hs(o, i, c, u, h), (_ || A || D) && (g.save(), _ && g.clip(_), A && g.clip(A)), D ? (k & Ks) == Ks ? (g.clip(D), L && g.clip(L), un(h, v), cn(o, m, i)) : k & ws ? (un(h, v), g.clip(D), cn(o, m, i)) : k & Cl && (g.save(), g.clip(D), L && g.clip(L), un(h, v), g.restore(), cn(o, m, i)) : (un(h, v), cn(o, m, i)), (_ || A || D) && g.restore();
+  const ro = Gl | As;
+  function Jn(o, i, c, f, h, m, y, k, M, P, D, R) {
+    lo(o, i, c, f, h), (M || P || R) && (g.save(), M && g.clip(M), P && g.clip(P)), R ? (k & ro) == ro ? (g.clip(R), D && g.clip(D), mn(h, y), dn(o, m, i)) : k & As ? (mn(h, y), g.clip(R), dn(o, m, i)) : k & Gl && (g.save(), g.clip(R), D && g.clip(D), mn(h, y), g.restore(), dn(o, m, i)) : (mn(h, y), dn(o, m, i)), (M || P || R) && g.restore();
   }
-  function cn(o, i, c) {
-    c > 0 && (i instanceof Map ? i.forEach((u, h) => {
-      g.strokeStyle = an = h, g.stroke(u);
+  function dn(o, i, c) {
+    c > 0 && (i instanceof Map ? i.forEach((f, h) => {
+      g.strokeStyle = hn = h, g.stroke(f);
     }) : i != null && o && g.stroke(i));
   }
-  function un(o, i) {
-    i instanceof Map ? i.forEach((c, u) => {
-      g.fillStyle = wl = u, g.fill(c);
+  function mn(o, i) {
+    i instanceof Map ? i.forEach((c, f) => {
+      g.fillStyle = yl = f, g.fill(c);
     }) : i != null && o && g.fill(i);
   }
-  function br(o, i, c, u) {
-    let h = B[o], m;
-    if (u <= 0)
+  function Ir(o, i, c, f) {
+    let h = _[o], m;
+    if (f <= 0)
       m = [0, 0];
     else {
-      let v = h._space = h.space(n, o, i, c, u), k = h._incrs = h.incrs(n, o, i, c, u, v);
-      m = Pu(i, c, k, u, v);
+      let y = h._space = h.space(n, o, i, c, f), k = h._incrs = h.incrs(n, o, i, c, f, y);
+      m = cf(i, c, k, f, y);
     }
     return h._found = m;
   }
-  function Gn(o, i, c, u, h, m, v, k, _, A) {
-    let L = v % 2 / 2;
-    z == 1 && g.translate(L, L), Hs(k, v, _, A, k), g.beginPath();
-    let D, H, oe, ne, Q = h + (u == 0 || u == 3 ? -m : m);
-    c == 0 ? (H = h, ne = Q) : (D = h, oe = Q);
-    for (let I = 0; I < o.length; I++)
-      i[I] != null && (c == 0 ? D = oe = o[I] : H = ne = o[I], g.moveTo(D, H), g.lineTo(oe, ne));
-    g.stroke(), z == 1 && g.translate(-L, -L);
+  function Zn(o, i, c, f, h, m, y, k, M, P) {
+    let D = y % 2 / 2;
+    B == 1 && g.translate(D, D), lo(k, y, M, P, k), g.beginPath();
+    let R, j, ie, se, X = h + (f == 0 || f == 3 ? -m : m);
+    c == 0 ? (j = h, se = X) : (R = h, ie = X);
+    for (let W = 0; W < o.length; W++)
+      i[W] != null && (c == 0 ? R = ie = o[W] : j = se = o[W], g.moveTo(R, j), g.lineTo(ie, se));
+    g.stroke(), B == 1 && g.translate(-D, -D);
   }
-  function vr(o) {
+  function Vr(o) {
     let i = !0;
-    return B.forEach((c, u) => {
+    return _.forEach((c, f) => {
       if (!c.show)
         return;
-      let h = S[c.scale];
+      let h = A[c.scale];
       if (h.min == null) {
-        c._show && (i = !1, c._show = !1, bl(!1));
+        c._show && (i = !1, c._show = !1, kl(!1));
         return;
       } else
-        c._show || (i = !1, c._show = !0, bl(!1));
-      let m = c.side, v = m % 2, { min: k, max: _ } = h, [A, L] = br(u, k, _, v == 0 ? Y : P);
-      if (L == 0)
+        c._show || (i = !1, c._show = !0, kl(!1));
+      let m = c.side, y = m % 2, { min: k, max: M } = h, [P, D] = Ir(f, k, M, y == 0 ? q : C);
+      if (D == 0)
         return;
-      let D = h.distr == 2, H = c._splits = c.splits(n, u, k, _, A, L, D), oe = h.distr == 2 ? H.map((N) => mt[N]) : H, ne = h.distr == 2 ? mt[H[1]] - mt[H[0]] : A, Q = c._values = c.values(n, c.filter(n, oe, u, L, ne), u, L, ne);
-      c._rotate = m == 2 ? c.rotate(n, Q, u, L) : 0;
-      let I = c._size;
-      c._size = pt(c.size(n, Q, u, o)), I != null && c._size != I && (i = !1);
+      let R = h.distr == 2, j = c._splits = c.splits(n, f, k, M, P, D, R), ie = h.distr == 2 ? j.map((G) => bt[G]) : j, se = h.distr == 2 ? bt[j[1]] - bt[j[0]] : P, X = c._values = c.values(n, c.filter(n, ie, f, D, se), f, D, se);
+      c._rotate = m == 2 ? c.rotate(n, X, f, D) : 0;
+      let W = c._size;
+      c._size = mt(c.size(n, X, f, o)), W != null && c._size != W && (i = !1);
     }), i;
   }
-  function yr(o) {
+  function $r(o) {
     let i = !0;
-    return Gs.forEach((c, u) => {
-      let h = c(n, u, Jt, o);
-      h != zt[u] && (i = !1), zt[u] = h;
+    return eo.forEach((c, f) => {
+      let h = c(n, f, el, o);
+      h != Ft[f] && (i = !1), Ft[f] = h;
     }), i;
   }
-  function xr() {
-    for (let o = 0; o < B.length; o++) {
-      let i = B[o];
+  function Wr() {
+    for (let o = 0; o < _.length; o++) {
+      let i = _[o];
       if (!i.show || !i._show)
         continue;
-      let c = i.side, u = c % 2, h, m, v = i.stroke(n, o), k = c == 0 || c == 3 ? -1 : 1, [_, A] = i._found;
+      let c = i.side, f = c % 2, h, m, y = i.stroke(n, o), k = c == 0 || c == 3 ? -1 : 1, [M, P] = i._found;
       if (i.label != null) {
-        let je = i.labelGap * k, tt = Ee((i._lpos + je) * ie);
-        js(i.labelFont[0], v, "center", c == 2 ? jl : xo), g.save(), u == 1 ? (h = m = 0, g.translate(
-          tt,
-          Ee(it + dt / 2)
-        ), g.rotate((c == 3 ? -bn : bn) / 2)) : (h = Ee(Qe + Ke / 2), m = tt);
-        let Xt = Si(i.label) ? i.label(n, o, _, A) : i.label;
-        g.fillText(Xt, h, m), g.restore();
+        let Ye = i.labelGap * k, st = Le((i._lpos + Ye) * re);
+        no(i.labelFont[0], y, "center", c == 2 ? Jl : Oo), g.save(), f == 1 ? (h = m = 0, g.translate(
+          st,
+          Le(ct + wt / 2)
+        ), g.rotate((c == 3 ? -Mn : Mn) / 2)) : (h = Le(tt + Ze / 2), m = st);
+        let nl = ji(i.label) ? i.label(n, o, M, P) : i.label;
+        g.fillText(nl, h, m), g.restore();
       }
-      if (A == 0)
+      if (P == 0)
         continue;
-      let L = S[i.scale], D = u == 0 ? Ke : dt, H = u == 0 ? Qe : it, oe = i._splits, ne = L.distr == 2 ? oe.map((je) => mt[je]) : oe, Q = L.distr == 2 ? mt[oe[1]] - mt[oe[0]] : _, I = i.ticks, N = i.border, ge = I.show ? I.size : 0, ke = Ee(ge * ie), ze = Ee((i.alignTo == 2 ? i._size - ge - i.gap : i.gap) * ie), ue = i._rotate * -bn / 180, _e = O(i._pos * ie), Xe = (ke + ze) * k, He = _e + Xe;
-      m = u == 0 ? He : 0, h = u == 1 ? He : 0;
-      let ct = i.font[0], gt = i.align == 1 ? Al : i.align == 2 ? ns : ue > 0 ? Al : ue < 0 ? ns : u == 0 ? "center" : c == 3 ? ns : Al, Tt = ue || u == 1 ? "middle" : c == 2 ? jl : xo;
-      js(ct, v, gt, Tt);
-      let et = i.font[1] * i.lineGap, ut = oe.map((je) => O(p(je, L, D, H))), wt = i._values;
-      for (let je = 0; je < wt.length; je++) {
-        let tt = wt[je];
-        if (tt != null) {
-          u == 0 ? h = ut[je] : m = ut[je], tt = "" + tt;
-          let Xt = tt.indexOf(`
-`) == -1 ? [tt] : tt.split(/\n/gm);
-          for (let Ue = 0; Ue < Xt.length; Ue++) {
-            let mo = Xt[Ue];
-            ue ? (g.save(), g.translate(h, m + Ue * et), g.rotate(ue), g.fillText(mo, 0, 0), g.restore()) : g.fillText(mo, h, m + Ue * et);
+      let D = A[i.scale], R = f == 0 ? Ze : wt, j = f == 0 ? tt : ct, ie = i._splits, se = D.distr == 2 ? ie.map((Ye) => bt[Ye]) : ie, X = D.distr == 2 ? bt[ie[1]] - bt[ie[0]] : M, W = i.ticks, G = i.border, we = W.show ? W.size : 0, _e = Le(we * re), Ge = Le((i.alignTo == 2 ? i._size - we - i.gap : i.gap) * re), fe = i._rotate * -Mn / 180, Se = F(i._pos * re), lt = (_e + Ge) * k, Ue = Se + lt;
+      m = f == 0 ? Ue : 0, h = f == 1 ? Ue : 0;
+      let pt = i.font[0], vt = i.align == 1 ? Dl : i.align == 2 ? fs : fe > 0 ? Dl : fe < 0 ? fs : f == 0 ? "center" : c == 3 ? fs : Dl, Lt = fe || f == 1 ? "middle" : c == 2 ? Jl : Oo;
+      no(pt, y, vt, Lt);
+      let nt = i.font[1] * i.lineGap, ht = ie.map((Ye) => F(u(Ye, D, R, j))), xt = i._values;
+      for (let Ye = 0; Ye < xt.length; Ye++) {
+        let st = xt[Ye];
+        if (st != null) {
+          f == 0 ? h = ht[Ye] : m = ht[Ye], st = "" + st;
+          let nl = st.indexOf(`
+`) == -1 ? [st] : st.split(/\n/gm);
+          for (let qe = 0; qe < nl.length; qe++) {
+            let Ao = nl[qe];
+            fe ? (g.save(), g.translate(h, m + qe * nt), g.rotate(fe), g.fillText(Ao, 0, 0), g.restore()) : g.fillText(Ao, h, m + qe * nt);
           }
         }
       }
-      I.show && Gn(
-        ut,
-        I.filter(n, ne, o, A, Q),
-        u,
+      W.show && Zn(
+        ht,
+        W.filter(n, se, o, P, X),
+        f,
         c,
+        Se,
         _e,
-        ke,
-        pe(I.width * ie, 3),
-        I.stroke(n, o),
-        I.dash,
-        I.cap
+        he(W.width * re, 3),
+        W.stroke(n, o),
+        W.dash,
+        W.cap
       );
-      let At = i.grid;
-      At.show && Gn(
-        ut,
-        At.filter(n, ne, o, A, Q),
-        u,
-        u == 0 ? 2 : 1,
-        u == 0 ? it : Qe,
-        u == 0 ? dt : Ke,
-        pe(At.width * ie, 3),
-        At.stroke(n, o),
-        At.dash,
-        At.cap
-      ), N.show && Gn(
-        [_e],
+      let Pt = i.grid;
+      Pt.show && Zn(
+        ht,
+        Pt.filter(n, se, o, P, X),
+        f,
+        f == 0 ? 2 : 1,
+        f == 0 ? ct : tt,
+        f == 0 ? wt : Ze,
+        he(Pt.width * re, 3),
+        Pt.stroke(n, o),
+        Pt.dash,
+        Pt.cap
+      ), G.show && Zn(
+        [Se],
         [1],
-        u == 0 ? 1 : 0,
-        u == 0 ? 1 : 2,
-        u == 1 ? it : Qe,
-        u == 1 ? dt : Ke,
-        pe(N.width * ie, 3),
-        N.stroke(n, o),
-        N.dash,
-        N.cap
+        f == 0 ? 1 : 0,
+        f == 0 ? 1 : 2,
+        f == 1 ? ct : tt,
+        f == 1 ? wt : Ze,
+        he(G.width * re, 3),
+        G.stroke(n, o),
+        G.dash,
+        G.cap
       );
     }
     Ne("drawAxes");
   }
-  function bl(o) {
-    b.forEach((i, c) => {
-      c > 0 && (i._paths = null, o && (s == 1 ? (i.min = null, i.max = null) : i.facets.forEach((u) => {
-        u.min = null, u.max = null;
+  function kl(o) {
+    S.forEach((i, c) => {
+      c > 0 && (i._paths = null, o && (s == 1 ? (i.min = null, i.max = null) : i.facets.forEach((f) => {
+        f.min = null, f.max = null;
       })));
     });
   }
-  let fn = !1, Wn = !1, Ol = [];
-  function kr() {
-    Wn = !1;
-    for (let o = 0; o < Ol.length; o++)
-      Ne(...Ol[o]);
-    Ol.length = 0;
+  let gn = !1, Qn = !1, jl = [];
+  function Hr() {
+    Qn = !1;
+    for (let o = 0; o < jl.length; o++)
+      Ne(...jl[o]);
+    jl.length = 0;
   }
-  function vl() {
-    fn || (_c(Js), fn = !0);
+  function _l() {
+    gn || (tu(ao), gn = !0);
   }
-  function _r(o, i = !1) {
-    fn = !0, Wn = i, o(n), Js(), i && Ol.length > 0 && queueMicrotask(kr);
+  function jr(o, i = !1) {
+    gn = !0, Qn = i, o(n), ao(), i && jl.length > 0 && queueMicrotask(Hr);
   }
-  n.batch = _r;
-  function Js() {
-    if (Pn && (dr(), Pn = !1), pl && (rr(), pl = !1), sn) {
-      if (we(T, Al, he), we(T, jl, Ae), we(T, Yl, Y), we(T, ql, P), we(E, Al, he), we(E, jl, Ae), we(E, Yl, Y), we(E, ql, P), we(w, Yl, Pt), we(w, ql, jt), y.width = Ee(Pt * ie), y.height = Ee(jt * ie), B.forEach(({ _el: o, _show: i, _size: c, _pos: u, side: h }) => {
+  n.batch = jr;
+  function ao() {
+    if (Fn && (Or(), Fn = !1), gl && (Lr(), gl = !1), un) {
+      if (be(T, Dl, de), be(T, Jl, Ee), be(T, Ql, q), be(T, Xl, C), be(L, Dl, de), be(L, Jl, Ee), be(L, Ql, q), be(L, Xl, C), be(w, Ql, zt), be(w, Xl, Kt), x.width = Le(zt * re), x.height = Le(Kt * re), _.forEach(({ _el: o, _show: i, _size: c, _pos: f, side: h }) => {
         if (o != null)
           if (i) {
-            let m = h === 3 || h === 0 ? c : 0, v = h % 2 == 1;
-            we(o, v ? "left" : "top", u - m), we(o, v ? "width" : "height", c), we(o, v ? "top" : "left", v ? Ae : he), we(o, v ? "height" : "width", v ? P : Y), ps(o, ll);
+            let m = h === 3 || h === 0 ? c : 0, y = h % 2 == 1;
+            be(o, y ? "left" : "top", f - m), be(o, y ? "width" : "height", c), be(o, y ? "top" : "left", y ? Ee : de), be(o, y ? "height" : "width", y ? C : q), ks(o, il);
           } else
-            lt(o, ll);
-      }), an = wl = Cn = Nn = zn = Fn = Vn = Bn = Rn = null, Je = 1, Wl(!0), he != fl || Ae != Ut || Y != kt || P != Yt) {
-        bl(!1);
-        let o = Y / kt, i = P / Yt;
-        if (Ge && !qt && R.left >= 0) {
-          R.left *= o, R.top *= i, yl && Et(yl, Ee(R.left), 0, Y, P), xl && Et(xl, 0, Ee(R.top), Y, P);
-          for (let c = 0; c < at.length; c++) {
-            let u = at[c];
-            u != null && (ml[c] *= o, gl[c] *= i, Et(u, pt(ml[c]), pt(gl[c]), Y, P));
+            ot(o, il);
+      }), hn = yl = $n = Hn = jn = Un = Yn = qn = Wn = null, Qe = 1, ql(!0), de != ml || Ee != Jt || q != Mt || C != Zt) {
+        kl(!1);
+        let o = q / Mt, i = C / Zt;
+        if (He && !Qt && N.left >= 0) {
+          N.left *= o, N.top *= i, Sl && Dt(Sl, Le(N.left), 0, q, C), Ml && Dt(Ml, 0, Le(N.top), q, C);
+          for (let c = 0; c < ft.length; c++) {
+            let f = ft[c];
+            f != null && (vl[c] *= o, xl[c] *= i, Dt(f, mt(vl[c]), mt(xl[c]), q, C));
           }
         }
-        if (me.show && !on && me.left >= 0 && me.width > 0) {
-          me.left *= o, me.width *= o, me.top *= i, me.height *= i;
-          for (let c in Kn)
-            we(Sl, c, me[c]);
+        if (ge.show && !fn && ge.left >= 0 && ge.width > 0) {
+          ge.left *= o, ge.width *= o, ge.top *= i, ge.height *= i;
+          for (let c in ss)
+            be(El, c, ge[c]);
         }
-        fl = he, Ut = Ae, kt = Y, Yt = P;
+        ml = de, Jt = Ee, Mt = q, Zt = C;
       }
-      Ne("setSize"), sn = !1;
+      Ne("setSize"), un = !1;
     }
-    Pt > 0 && jt > 0 && (g.clearRect(0, 0, y.width, y.height), Ne("drawClear"), U.forEach((o) => o()), Ne("draw")), me.show && on && (pn(me), on = !1), Ge && qt && (Qt(null, !0, !1), qt = !1), Z.show && Z.live && rt && (Yn(), rt = !1), f || (f = !0, n.status = 1, Ne("ready")), Bl = !1, fn = !1;
+    zt > 0 && Kt > 0 && (g.clearRect(0, 0, x.width, x.height), Ne("drawClear"), Y.forEach((o) => o()), Ne("draw")), ge.show && fn && (wn(ge), fn = !1), He && Qt && (ll(null, !0, !1), Qt = !1), Q.show && Q.live && ut && (ls(), ut = !1), p || (p = !0, n.status = 1, Ne("ready")), Hl = !1, gn = !1;
   }
   n.redraw = (o, i) => {
-    pl = i || !1, o !== !1 ? Vt($, M.min, M.max) : vl();
+    gl = i || !1, o !== !1 ? Vt(z, E.min, E.max) : _l();
   };
-  function Hn(o, i) {
-    let c = S[o];
+  function Xn(o, i) {
+    let c = A[o];
     if (c.from == null) {
       if (Fe == 0) {
-        let u = c.range(n, i.min, i.max, o);
-        i.min = u[0], i.max = u[1];
+        let f = c.range(n, i.min, i.max, o);
+        i.min = f[0], i.max = f[1];
       }
       if (i.min > i.max) {
-        let u = i.min;
-        i.min = i.max, i.max = u;
+        let f = i.min;
+        i.min = i.max, i.max = f;
       }
       if (Fe > 1 && i.min != null && i.max != null && i.max - i.min < 1e-16)
         return;
-      o == $ && c.distr == 2 && Fe > 0 && (i.min = vt(i.min, t[0]), i.max = vt(i.max, t[0]), i.min == i.max && i.max++), V[o] = i, Pn = !0, vl();
+      o == z && c.distr == 2 && Fe > 0 && (i.min = kt(i.min, t[0]), i.max = kt(i.max, t[0]), i.min == i.max && i.max++), V[o] = i, Fn = !0, _l();
     }
   }
-  n.setScale = Hn;
-  let jn, Un, yl, xl, Zs, Qs, kl, _l, Xs, eo, de, ye, Ft = !1;
-  const Ve = R.drag;
-  let Ce = Ve.x, Re = Ve.y;
-  Ge && (R.x && (jn = ft(Ya, E)), R.y && (Un = ft(qa, E)), M.ori == 0 ? (yl = jn, xl = Un) : (yl = Un, xl = jn), de = R.left, ye = R.top);
-  const me = n.select = Me({
+  n.setScale = Xn;
+  let es, ts, Sl, Ml, co, uo, Tl, Al, fo, po, me, ye, It = !1;
+  const Ie = N.drag;
+  let Be = Ie.x, Oe = Ie.y;
+  He && (N.x && (es = dt(Mc, L)), N.y && (ts = dt(Tc, L)), E.ori == 0 ? (Sl = es, Ml = ts) : (Sl = ts, Ml = es), me = N.left, ye = N.top);
+  const ge = n.select = Te({
     show: !0,
     over: !0,
     left: 0,
     width: 0,
     top: 0,
     height: 0
-  }, e.select), Sl = me.show ? ft(Ua, me.over ? E : T) : null;
-  function pn(o, i) {
-    if (me.show) {
+  }, e.select), El = ge.show ? dt(Sc, ge.over ? L : T) : null;
+  function wn(o, i) {
+    if (ge.show) {
       for (let c in o)
-        me[c] = o[c], c in Kn && we(Sl, c, o[c]);
+        ge[c] = o[c], c in ss && be(El, c, o[c]);
       i !== !1 && Ne("setSelect");
     }
   }
-  n.setSelect = pn;
-  function Sr(o) {
-    if (b[o].show)
-      Te && ps(xe[o], ll);
-    else if (Te && lt(xe[o], ll), Ge) {
-      let c = dl ? at[0] : at[o];
-      c != null && Et(c, -10, -10, Y, P);
+  n.setSelect = wn;
+  function Ur(o) {
+    if (S[o].show)
+      Ae && ks(ke[o], il);
+    else if (Ae && ot(ke[o], il), He) {
+      let c = bl ? ft[0] : ft[o];
+      c != null && Dt(c, -10, -10, q, C);
     }
   }
   function Vt(o, i, c) {
-    Hn(o, { min: i, max: c });
+    Xn(o, { min: i, max: c });
   }
-  function St(o, i, c, u) {
-    i.focus != null && Lr(o), i.show != null && b.forEach((h, m) => {
-      m > 0 && (o == m || o == null) && (h.show = i.show, Sr(m), s == 2 ? (Vt(h.facets[0].scale, null, null), Vt(h.facets[1].scale, null, null)) : Vt(h.scale, null, null), vl());
-    }), c !== !1 && Ne("setSeries", o, i), u && Hl("setSeries", n, o, i);
+  function At(o, i, c, f) {
+    i.focus != null && Zr(o), i.show != null && S.forEach((h, m) => {
+      m > 0 && (o == m || o == null) && (h.show = i.show, Ur(m), s == 2 ? (Vt(h.facets[0].scale, null, null), Vt(h.facets[1].scale, null, null)) : Vt(h.scale, null, null), _l());
+    }), c !== !1 && Ne("setSeries", o, i), f && Kl("setSeries", n, o, i);
   }
-  n.setSeries = St;
-  function Mr(o, i) {
-    Me(K[o], i);
+  n.setSeries = At;
+  function Yr(o, i) {
+    Te(J[o], i);
   }
-  function Tr(o, i) {
-    o.fill = ee(o.fill || null), o.dir = se(o.dir, -1), i = i ?? K.length, K.splice(i, 0, o);
+  function qr(o, i) {
+    o.fill = te(o.fill || null), o.dir = oe(o.dir, -1), i = i ?? J.length, J.splice(i, 0, o);
   }
-  function Ar(o) {
-    o == null ? K.length = 0 : K.splice(o, 1);
+  function Kr(o) {
+    o == null ? J.length = 0 : J.splice(o, 1);
   }
-  n.addBand = Tr, n.setBand = Mr, n.delBand = Ar;
-  function Er(o, i) {
-    b[o].alpha = i, Ge && at[o] != null && (at[o].style.opacity = i), Te && xe[o] && (xe[o].style.opacity = i);
+  n.addBand = qr, n.setBand = Yr, n.delBand = Kr;
+  function Jr(o, i) {
+    S[o].alpha = i, He && ft[o] != null && (ft[o].style.opacity = i), Ae && ke[o] && (ke[o].style.opacity = i);
   }
-  let Dt, Bt, Zt;
-  const Ml = { focus: !0 };
-  function Lr(o) {
-    if (o != Zt) {
-      let i = o == null, c = _t.alpha != 1;
-      b.forEach((u, h) => {
+  let Bt, $t, tl;
+  const Ll = { focus: !0 };
+  function Zr(o) {
+    if (o != tl) {
+      let i = o == null, c = Tt.alpha != 1;
+      S.forEach((f, h) => {
         if (s == 1 || h > 0) {
           let m = i || h == 0 || h == o;
-          u._focus = i ? null : m, c && Er(h, m ? 1 : _t.alpha);
+          f._focus = i ? null : m, c && Jr(h, m ? 1 : Tt.alpha);
         }
-      }), Zt = o, c && vl();
+      }), tl = o, c && _l();
     }
   }
-  Te && hl && We(Mo, re, (o) => {
-    R._lock || (Kt(o), Zt != null && St(null, Ml, !0, Se.setSeries));
+  Ae && wl && je(Io, ae, (o) => {
+    N._lock || (Xt(o), tl != null && At(null, Ll, !0, Me.setSeries));
   });
-  function Mt(o, i, c) {
-    let u = S[i];
-    c && (o = o / ie - (u.ori == 1 ? Ae : he));
-    let h = Y;
-    u.ori == 1 && (h = P, o = h - o), u.dir == -1 && (o = h - o);
-    let m = u._min, v = u._max, k = o / h, _ = m + (v - m) * k, A = u.distr;
-    return A == 3 ? Pl(10, _) : A == 4 ? fc(_, u.asinh) : A == 100 ? u.bwd(_) : _;
+  function Et(o, i, c) {
+    let f = A[i];
+    c && (o = o / re - (f.ori == 1 ? Ee : de));
+    let h = q;
+    f.ori == 1 && (h = C, o = h - o), f.dir == -1 && (o = h - o);
+    let m = f._min, y = f._max, k = o / h, M = m + (y - m) * k, P = f.distr;
+    return P == 3 ? Bl(10, M) : P == 4 ? Wc(M, f.asinh) : P == 100 ? f.bwd(M) : M;
   }
-  function Pr(o, i) {
-    let c = Mt(o, $, i);
-    return vt(c, t[0], De, $e);
+  function Qr(o, i) {
+    let c = Et(o, z, i);
+    return kt(c, t[0], Re, ze);
   }
-  n.valToIdx = (o) => vt(o, t[0]), n.posToIdx = Pr, n.posToVal = Mt, n.valToPos = (o, i, c) => S[i].ori == 0 ? r(
+  n.valToIdx = (o) => kt(o, t[0]), n.posToIdx = Qr, n.posToVal = Et, n.valToPos = (o, i, c) => A[i].ori == 0 ? a(
     o,
-    S[i],
-    c ? Ke : Y,
-    c ? Qe : 0
-  ) : a(
+    A[i],
+    c ? Ze : q,
+    c ? tt : 0
+  ) : r(
     o,
-    S[i],
-    c ? dt : P,
-    c ? it : 0
+    A[i],
+    c ? wt : C,
+    c ? ct : 0
   ), n.setCursor = (o, i, c) => {
-    de = o.left, ye = o.top, Qt(null, i, c);
+    me = o.left, ye = o.top, ll(null, i, c);
   };
-  function to(o, i) {
-    we(Sl, Al, me.left = o), we(Sl, Yl, me.width = i);
+  function ho(o, i) {
+    be(El, Dl, ge.left = o), be(El, Ql, ge.width = i);
   }
-  function lo(o, i) {
-    we(Sl, jl, me.top = o), we(Sl, ql, me.height = i);
+  function mo(o, i) {
+    be(El, Jl, ge.top = o), be(El, Xl, ge.height = i);
   }
-  let Il = M.ori == 0 ? to : lo, Gl = M.ori == 1 ? to : lo;
-  function Dr() {
-    if (Te && Z.live)
-      for (let o = s == 2 ? 1 : 0; o < b.length; o++) {
-        if (o == 0 && ot)
+  let Ul = E.ori == 0 ? ho : mo, Yl = E.ori == 1 ? ho : mo;
+  function Xr() {
+    if (Ae && Q.live)
+      for (let o = s == 2 ? 1 : 0; o < S.length; o++) {
+        if (o == 0 && at)
           continue;
-        let i = Z.values[o], c = 0;
-        for (let u in i)
-          xt[o][c++].firstChild.nodeValue = i[u];
+        let i = Q.values[o], c = 0;
+        for (let f in i)
+          St[o][c++].firstChild.nodeValue = i[f];
       }
   }
-  function Yn(o, i) {
-    if (o != null && (o.idxs ? o.idxs.forEach((c, u) => {
-      ce[u] = c;
-    }) : mc(o.idx) || ce.fill(o.idx), Z.idx = ce[0]), Te && Z.live) {
-      for (let c = 0; c < b.length; c++)
-        (c > 0 || s == 1 && !ot) && $r(c, ce[c]);
-      Dr();
+  function ls(o, i) {
+    if (o != null && (o.idxs ? o.idxs.forEach((c, f) => {
+      ue[f] = c;
+    }) : Yc(o.idx) || ue.fill(o.idx), Q.idx = ue[0]), Ae && Q.live) {
+      for (let c = 0; c < S.length; c++)
+        (c > 0 || s == 1 && !at) && ea(c, ue[c]);
+      Xr();
     }
-    rt = !1, i !== !1 && Ne("setLegend");
+    ut = !1, i !== !1 && Ne("setLegend");
   }
-  n.setLegend = Yn;
-  function $r(o, i) {
-    let c = b[o], u = o == 0 && q == 2 ? mt : t[o], h;
-    ot ? h = c.values(n, o, i) ?? Nt : (h = c.value(n, i == null ? null : u[i], o, i), h = h == null ? Nt : { _: h }), Z.values[o] = h;
+  n.setLegend = ls;
+  function ea(o, i) {
+    let c = S[o], f = o == 0 && K == 2 ? bt : t[o], h;
+    at ? h = c.values(n, o, i) ?? Gt : (h = c.value(n, i == null ? null : f[i], o, i), h = h == null ? Gt : { _: h }), Q.values[o] = h;
   }
-  function Qt(o, i, c) {
-    Xs = de, eo = ye, [de, ye] = R.move(n, de, ye), R.left = de, R.top = ye, Ge && (yl && Et(yl, Ee(de), 0, Y, P), xl && Et(xl, 0, Ee(ye), Y, P));
-    let u, h = De > $e;
-    Dt = fe, Bt = null;
-    let m = M.ori == 0 ? Y : P, v = M.ori == 1 ? Y : P;
-    if (de < 0 || Fe == 0 || h) {
-      u = R.idx = null;
-      for (let k = 0; k < b.length; k++) {
-        let _ = at[k];
-        _ != null && Et(_, -10, -10, Y, P);
+  function ll(o, i, c) {
+    fo = me, po = ye, [me, ye] = N.move(n, me, ye), N.left = me, N.top = ye, He && (Sl && Dt(Sl, Le(me), 0, q, C), Ml && Dt(Ml, 0, Le(ye), q, C));
+    let f, h = Re > ze;
+    Bt = pe, $t = null;
+    let m = E.ori == 0 ? q : C, y = E.ori == 1 ? q : C;
+    if (me < 0 || Fe == 0 || h) {
+      f = N.idx = null;
+      for (let k = 0; k < S.length; k++) {
+        let M = ft[k];
+        M != null && Dt(M, -10, -10, q, C);
       }
-      hl && St(null, Ml, !0, o == null && Se.setSeries), Z.live && (ce.fill(u), rt = !0);
+      wl && At(null, Ll, !0, o == null && Me.setSeries), Q.live && (ue.fill(f), ut = !0);
     } else {
-      let k, _, A;
-      s == 1 && (k = M.ori == 0 ? de : ye, _ = Mt(k, $), u = R.idx = vt(_, t[0], De, $e), A = C(t[0][u], M, m, 0));
-      let L = -10, D = -10, H = 0, oe = 0, ne = !0, Q = "", I = "";
-      for (let N = s == 2 ? 1 : 0; N < b.length; N++) {
-        let ge = b[N], ke = ce[N], ze = ke == null ? null : s == 1 ? t[N][ke] : t[N][1][ke], ue = R.dataIdx(n, N, u, _), _e = ue == null ? null : s == 1 ? t[N][ue] : t[N][1][ue];
-        if (rt = rt || _e != ze || ue != ke, ce[N] = ue, N > 0 && ge.show) {
-          let Xe = ue == null ? -10 : ue == u ? A : C(s == 1 ? t[0][ue] : t[N][0][ue], M, m, 0), He = _e == null ? -10 : W(_e, s == 1 ? S[ge.scale] : S[ge.facets[1].scale], v, 0);
-          if (hl && _e != null) {
-            let ct = M.ori == 1 ? de : ye, gt = Le(_t.dist(n, N, ue, He, ct));
-            if (gt < Dt) {
-              let Tt = _t.bias;
-              if (Tt != 0) {
-                let et = Mt(ct, ge.scale), ut = _e >= 0 ? 1 : -1, wt = et >= 0 ? 1 : -1;
-                wt == ut && (wt == 1 ? Tt == 1 ? _e >= et : _e <= et : (
+      let k, M, P;
+      s == 1 && (k = E.ori == 0 ? me : ye, M = Et(k, z), f = N.idx = kt(M, t[0], Re, ze), P = O(t[0][f], E, m, 0));
+      let D = -10, R = -10, j = 0, ie = 0, se = !0, X = "", W = "";
+      for (let G = s == 2 ? 1 : 0; G < S.length; G++) {
+        let we = S[G], _e = ue[G], Ge = _e == null ? null : s == 1 ? t[G][_e] : t[G][1][_e], fe = N.dataIdx(n, G, f, M), Se = fe == null ? null : s == 1 ? t[G][fe] : t[G][1][fe];
+        if (ut = ut || Se != Ge || fe != _e, ue[G] = fe, G > 0 && we.show) {
+          let lt = fe == null ? -10 : fe == f ? P : O(s == 1 ? t[0][fe] : t[G][0][fe], E, m, 0), Ue = Se == null ? -10 : H(Se, s == 1 ? A[we.scale] : A[we.facets[1].scale], y, 0);
+          if (wl && Se != null) {
+            let pt = E.ori == 1 ? me : ye, vt = Pe(Tt.dist(n, G, fe, Ue, pt));
+            if (vt < Bt) {
+              let Lt = Tt.bias;
+              if (Lt != 0) {
+                let nt = Et(pt, we.scale), ht = Se >= 0 ? 1 : -1, xt = nt >= 0 ? 1 : -1;
+                xt == ht && (xt == 1 ? Lt == 1 ? Se >= nt : Se <= nt : (
                   // >= 0
-                  Tt == 1 ? _e <= et : _e >= et
-                )) && (Dt = gt, Bt = N);
+                  Lt == 1 ? Se <= nt : Se >= nt
+                )) && (Bt = vt, $t = G);
               } else
-                Dt = gt, Bt = N;
+                Bt = vt, $t = G;
             }
           }
-          if (rt || dl) {
-            let ct, gt;
-            M.ori == 0 ? (ct = Xe, gt = He) : (ct = He, gt = Xe);
-            let Tt, et, ut, wt, At, je, tt = !0, Xt = Oe.bbox;
-            if (Xt != null) {
-              tt = !1;
-              let Ue = Xt(n, N);
-              ut = Ue.left, wt = Ue.top, Tt = Ue.width, et = Ue.height;
+          if (ut || bl) {
+            let pt, vt;
+            E.ori == 0 ? (pt = lt, vt = Ue) : (pt = Ue, vt = lt);
+            let Lt, nt, ht, xt, Pt, Ye, st = !0, nl = Ve.bbox;
+            if (nl != null) {
+              st = !1;
+              let qe = nl(n, G);
+              ht = qe.left, xt = qe.top, Lt = qe.width, nt = qe.height;
             } else
-              ut = ct, wt = gt, Tt = et = Oe.size(n, N);
-            if (je = Oe.fill(n, N), At = Oe.stroke(n, N), dl)
-              N == Bt && Dt <= _t.prox && (L = ut, D = wt, H = Tt, oe = et, ne = tt, Q = je, I = At);
+              ht = pt, xt = vt, Lt = nt = Ve.size(n, G);
+            if (Ye = Ve.fill(n, G), Pt = Ve.stroke(n, G), bl)
+              G == $t && Bt <= Tt.prox && (D = ht, R = xt, j = Lt, ie = nt, se = st, X = Ye, W = Pt);
             else {
-              let Ue = at[N];
-              Ue != null && (ml[N] = ut, gl[N] = wt, $o(Ue, Tt, et, tt), Po(Ue, je, At), Et(Ue, pt(ut), pt(wt), Y, P));
+              let qe = ft[G];
+              qe != null && (vl[G] = ht, xl[G] = xt, Yo(qe, Lt, nt, st), jo(qe, Ye, Pt), Dt(qe, mt(ht), mt(xt), q, C));
             }
           }
         }
       }
-      if (dl) {
-        let N = _t.prox, ge = Zt == null ? Dt <= N : Dt > N || Bt != Zt;
-        if (rt || ge) {
-          let ke = at[0];
-          ke != null && (ml[0] = L, gl[0] = D, $o(ke, H, oe, ne), Po(ke, Q, I), Et(ke, pt(L), pt(D), Y, P));
+      if (bl) {
+        let G = Tt.prox, we = tl == null ? Bt <= G : Bt > G || $t != tl;
+        if (ut || we) {
+          let _e = ft[0];
+          _e != null && (vl[0] = D, xl[0] = R, Yo(_e, j, ie, se), jo(_e, X, W), Dt(_e, mt(D), mt(R), q, C));
         }
       }
     }
-    if (me.show && Ft)
+    if (ge.show && It)
       if (o != null) {
-        let [k, _] = Se.scales, [A, L] = Se.match, [D, H] = o.cursor.sync.scales, oe = o.cursor.drag;
-        if (Ce = oe._x, Re = oe._y, Ce || Re) {
-          let { left: ne, top: Q, width: I, height: N } = o.select, ge = o.scales[D].ori, ke = o.posToVal, ze, ue, _e, Xe, He, ct = k != null && A(k, D), gt = _ != null && L(_, H);
-          ct && Ce ? (ge == 0 ? (ze = ne, ue = I) : (ze = Q, ue = N), _e = S[k], Xe = C(ke(ze, D), _e, m, 0), He = C(ke(ze + ue, D), _e, m, 0), Il(yt(Xe, He), Le(He - Xe))) : Il(0, m), gt && Re ? (ge == 1 ? (ze = ne, ue = I) : (ze = Q, ue = N), _e = S[_], Xe = W(ke(ze, H), _e, v, 0), He = W(ke(ze + ue, H), _e, v, 0), Gl(yt(Xe, He), Le(He - Xe))) : Gl(0, v);
+        let [k, M] = Me.scales, [P, D] = Me.match, [R, j] = o.cursor.sync.scales, ie = o.cursor.drag;
+        if (Be = ie._x, Oe = ie._y, Be || Oe) {
+          let { left: se, top: X, width: W, height: G } = o.select, we = o.scales[R].ori, _e = o.posToVal, Ge, fe, Se, lt, Ue, pt = k != null && P(k, R), vt = M != null && D(M, j);
+          pt && Be ? (we == 0 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = A[k], lt = O(_e(Ge, R), Se, m, 0), Ue = O(_e(Ge + fe, R), Se, m, 0), Ul(_t(lt, Ue), Pe(Ue - lt))) : Ul(0, m), vt && Oe ? (we == 1 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = A[M], lt = H(_e(Ge, j), Se, y, 0), Ue = H(_e(Ge + fe, j), Se, y, 0), Yl(_t(lt, Ue), Pe(Ue - lt))) : Yl(0, y);
         } else
-          Jn();
+          os();
       } else {
-        let k = Le(Xs - Zs), _ = Le(eo - Qs);
-        if (M.ori == 1) {
-          let H = k;
-          k = _, _ = H;
+        let k = Pe(fo - co), M = Pe(po - uo);
+        if (E.ori == 1) {
+          let j = k;
+          k = M, M = j;
         }
-        Ce = Ve.x && k >= Ve.dist, Re = Ve.y && _ >= Ve.dist;
-        let A = Ve.uni;
-        A != null ? Ce && Re && (Ce = k >= A, Re = _ >= A, !Ce && !Re && (_ > k ? Re = !0 : Ce = !0)) : Ve.x && Ve.y && (Ce || Re) && (Ce = Re = !0);
-        let L, D;
-        Ce && (M.ori == 0 ? (L = kl, D = de) : (L = _l, D = ye), Il(yt(L, D), Le(D - L)), Re || Gl(0, v)), Re && (M.ori == 1 ? (L = kl, D = de) : (L = _l, D = ye), Gl(yt(L, D), Le(D - L)), Ce || Il(0, m)), !Ce && !Re && (Il(0, 0), Gl(0, 0));
+        Be = Ie.x && k >= Ie.dist, Oe = Ie.y && M >= Ie.dist;
+        let P = Ie.uni;
+        P != null ? Be && Oe && (Be = k >= P, Oe = M >= P, !Be && !Oe && (M > k ? Oe = !0 : Be = !0)) : Ie.x && Ie.y && (Be || Oe) && (Be = Oe = !0);
+        let D, R;
+        Be && (E.ori == 0 ? (D = Tl, R = me) : (D = Al, R = ye), Ul(_t(D, R), Pe(R - D)), Oe || Yl(0, y)), Oe && (E.ori == 1 ? (D = Tl, R = me) : (D = Al, R = ye), Yl(_t(D, R), Pe(R - D)), Be || Ul(0, m)), !Be && !Oe && (Ul(0, 0), Yl(0, 0));
       }
-    if (Ve._x = Ce, Ve._y = Re, o == null) {
+    if (Ie._x = Be, Ie._y = Oe, o == null) {
       if (c) {
-        if (ho != null) {
-          let [k, _] = Se.scales;
-          Se.values[0] = k != null ? Mt(M.ori == 0 ? de : ye, k) : null, Se.values[1] = _ != null ? Mt(M.ori == 1 ? de : ye, _) : null;
+        if (To != null) {
+          let [k, M] = Me.scales;
+          Me.values[0] = k != null ? Et(E.ori == 0 ? me : ye, k) : null, Me.values[1] = M != null ? Et(E.ori == 1 ? me : ye, M) : null;
         }
-        Hl(ss, n, de, ye, Y, P, u);
+        Kl(ps, n, me, ye, q, C, f);
       }
-      if (hl) {
-        let k = c && Se.setSeries, _ = _t.prox;
-        Zt == null ? Dt <= _ && St(Bt, Ml, !0, k) : Dt > _ ? St(null, Ml, !0, k) : Bt != Zt && St(Bt, Ml, !0, k);
+      if (wl) {
+        let k = c && Me.setSeries, M = Tt.prox;
+        tl == null ? Bt <= M && At($t, Ll, !0, k) : Bt > M ? At(null, Ll, !0, k) : $t != tl && At($t, Ll, !0, k);
       }
     }
-    rt && (Z.idx = u, Yn()), i !== !1 && Ne("setCursor");
+    ut && (Q.idx = f, ls()), i !== !1 && Ne("setCursor");
   }
-  let Ot = null;
+  let Wt = null;
   Object.defineProperty(n, "rect", {
     get() {
-      return Ot == null && Wl(!1), Ot;
+      return Wt == null && ql(!1), Wt;
     }
   });
-  function Wl(o = !1) {
-    o ? Ot = null : (Ot = E.getBoundingClientRect(), Ne("syncRect", Ot));
+  function ql(o = !1) {
+    o ? Wt = null : (Wt = L.getBoundingClientRect(), Ne("syncRect", Wt));
   }
-  function no(o, i, c, u, h, m, v) {
-    R._lock || Ft && o != null && o.movementX == 0 && o.movementY == 0 || (qn(o, i, c, u, h, m, v, !1, o != null), o != null ? Qt(null, !0, !0) : Qt(i, !0, !1));
+  function go(o, i, c, f, h, m, y) {
+    N._lock || It && o != null && o.movementX == 0 && o.movementY == 0 || (ns(o, i, c, f, h, m, y, !1, o != null), o != null ? ll(null, !0, !0) : ll(i, !0, !1));
   }
-  function qn(o, i, c, u, h, m, v, k, _) {
-    if (Ot == null && Wl(!1), Kt(o), o != null)
-      c = o.clientX - Ot.left, u = o.clientY - Ot.top;
+  function ns(o, i, c, f, h, m, y, k, M) {
+    if (Wt == null && ql(!1), Xt(o), o != null)
+      c = o.clientX - Wt.left, f = o.clientY - Wt.top;
     else {
-      if (c < 0 || u < 0) {
-        de = -10, ye = -10;
+      if (c < 0 || f < 0) {
+        me = -10, ye = -10;
         return;
       }
-      let [A, L] = Se.scales, D = i.cursor.sync, [H, oe] = D.values, [ne, Q] = D.scales, [I, N] = Se.match, ge = i.axes[0].side % 2 == 1, ke = M.ori == 0 ? Y : P, ze = M.ori == 1 ? Y : P, ue = ge ? m : h, _e = ge ? h : m, Xe = ge ? u : c, He = ge ? c : u;
-      if (ne != null ? c = I(A, ne) ? p(H, S[A], ke, 0) : -10 : c = ke * (Xe / ue), Q != null ? u = N(L, Q) ? p(oe, S[L], ze, 0) : -10 : u = ze * (He / _e), M.ori == 1) {
-        let ct = c;
-        c = u, u = ct;
+      let [P, D] = Me.scales, R = i.cursor.sync, [j, ie] = R.values, [se, X] = R.scales, [W, G] = Me.match, we = i.axes[0].side % 2 == 1, _e = E.ori == 0 ? q : C, Ge = E.ori == 1 ? q : C, fe = we ? m : h, Se = we ? h : m, lt = we ? f : c, Ue = we ? c : f;
+      if (se != null ? c = W(P, se) ? u(j, A[P], _e, 0) : -10 : c = _e * (lt / fe), X != null ? f = G(D, X) ? u(ie, A[D], Ge, 0) : -10 : f = Ge * (Ue / Se), E.ori == 1) {
+        let pt = c;
+        c = f, f = pt;
       }
     }
-    _ && (i == null || i.cursor.event.type == ss) && ((c <= 1 || c >= Y - 1) && (c = el(c, Y)), (u <= 1 || u >= P - 1) && (u = el(u, P))), k ? (Zs = c, Qs = u, [kl, _l] = R.move(n, c, u)) : (de = c, ye = u);
+    M && (i == null || i.cursor.event.type == ps) && ((c <= 1 || c >= q - 1) && (c = sl(c, q)), (f <= 1 || f >= C - 1) && (f = sl(f, C))), k ? (co = c, uo = f, [Tl, Al] = N.move(n, c, f)) : (me = c, ye = f);
   }
-  const Kn = {
+  const ss = {
     width: 0,
     height: 0,
     left: 0,
     top: 0
   };
-  function Jn() {
-    pn(Kn, !1);
+  function os() {
+    wn(ss, !1);
   }
-  let so, oo, io, ro;
-  function ao(o, i, c, u, h, m, v) {
-    Ft = !0, Ce = Re = Ve._x = Ve._y = !1, qn(o, i, c, u, h, m, v, !0, !1), o != null && (We(os, us, co, !1), Hl(_o, n, kl, _l, Y, P, null));
-    let { left: k, top: _, width: A, height: L } = me;
-    so = k, oo = _, io = A, ro = L;
+  let wo, bo, vo, xo;
+  function yo(o, i, c, f, h, m, y) {
+    It = !0, Be = Oe = Ie._x = Ie._y = !1, ns(o, i, c, f, h, m, y, !0, !1), o != null && (je(hs, xs, ko, !1), Kl(Go, n, Tl, Al, q, C, null));
+    let { left: k, top: M, width: P, height: D } = ge;
+    wo = k, bo = M, vo = P, xo = D;
   }
-  function co(o, i, c, u, h, m, v) {
-    Ft = Ve._x = Ve._y = !1, qn(o, i, c, u, h, m, v, !1, !0);
-    let { left: k, top: _, width: A, height: L } = me, D = A > 0 || L > 0, H = so != k || oo != _ || io != A || ro != L;
-    if (D && H && pn(me), Ve.setScale && D && H) {
-      let oe = k, ne = A, Q = _, I = L;
-      if (M.ori == 1 && (oe = _, ne = L, Q = k, I = A), Ce && Vt(
-        $,
-        Mt(oe, $),
-        Mt(oe + ne, $)
-      ), Re)
-        for (let N in S) {
-          let ge = S[N];
-          N != $ && ge.from == null && ge.min != fe && Vt(
-            N,
-            Mt(Q + I, N),
-            Mt(Q, N)
+  function ko(o, i, c, f, h, m, y) {
+    It = Ie._x = Ie._y = !1, ns(o, i, c, f, h, m, y, !1, !0);
+    let { left: k, top: M, width: P, height: D } = ge, R = P > 0 || D > 0, j = wo != k || bo != M || vo != P || xo != D;
+    if (R && j && wn(ge), Ie.setScale && R && j) {
+      let ie = k, se = P, X = M, W = D;
+      if (E.ori == 1 && (ie = M, se = D, X = k, W = P), Be && Vt(
+        z,
+        Et(ie, z),
+        Et(ie + se, z)
+      ), Oe)
+        for (let G in A) {
+          let we = A[G];
+          G != z && we.from == null && we.min != pe && Vt(
+            G,
+            Et(X + W, G),
+            Et(X, G)
           );
         }
-      Jn();
-    } else R.lock && (R._lock = !R._lock, Qt(i, !0, o != null));
-    o != null && (ul(os, us), Hl(os, n, de, ye, Y, P, null));
+      os();
+    } else N.lock && (N._lock = !N._lock, ll(i, !0, o != null));
+    o != null && (dl(hs, xs), Kl(hs, n, me, ye, q, C, null));
   }
-  function Cr(o, i, c, u, h, m, v) {
-    if (R._lock)
+  function ta(o, i, c, f, h, m, y) {
+    if (N._lock)
       return;
-    Kt(o);
-    let k = Ft;
-    if (Ft) {
-      let _ = !0, A = !0, L = 10, D, H;
-      M.ori == 0 ? (D = Ce, H = Re) : (D = Re, H = Ce), D && H && (_ = de <= L || de >= Y - L, A = ye <= L || ye >= P - L), D && _ && (de = de < kl ? 0 : Y), H && A && (ye = ye < _l ? 0 : P), Qt(null, !0, !0), Ft = !1;
+    Xt(o);
+    let k = It;
+    if (It) {
+      let M = !0, P = !0, D = 10, R, j;
+      E.ori == 0 ? (R = Be, j = Oe) : (R = Oe, j = Be), R && j && (M = me <= D || me >= q - D, P = ye <= D || ye >= C - D), R && M && (me = me < Tl ? 0 : q), j && P && (ye = ye < Al ? 0 : C), ll(null, !0, !0), It = !1;
     }
-    de = -10, ye = -10, ce.fill(null), Qt(null, !0, !0), k && (Ft = k);
+    me = -10, ye = -10, ue.fill(null), ll(null, !0, !0), k && (It = k);
   }
-  function uo(o, i, c, u, h, m, v) {
-    R._lock || (Kt(o), $n(), Jn(), o != null && Hl(To, n, de, ye, Y, P, null));
+  function _o(o, i, c, f, h, m, y) {
+    N._lock || (Xt(o), Vn(), os(), o != null && Kl(Vo, n, me, ye, q, C, null));
   }
-  function fo() {
-    B.forEach(Du), Dn(n.width, n.height, !0);
+  function So() {
+    _.forEach(uf), In(n.width, n.height, !0);
   }
-  sl(vn, Ll, fo);
-  const Tl = {};
-  Tl.mousedown = ao, Tl.mousemove = no, Tl.mouseup = co, Tl.dblclick = uo, Tl.setSeries = (o, i, c, u) => {
-    let h = Se.match[2];
-    c = h(n, i, c), c != -1 && St(c, u, !0, !1);
-  }, Ge && (We(_o, E, ao), We(ss, E, no), We(So, E, (o) => {
-    Kt(o), Wl(!1);
-  }), We(Mo, E, Cr), We(To, E, uo), bs.add(n), n.syncRect = Wl);
-  const hn = n.hooks = e.hooks || {};
+  al(Tn, zl, So);
+  const Pl = {};
+  Pl.mousedown = yo, Pl.mousemove = go, Pl.mouseup = ko, Pl.dblclick = _o, Pl.setSeries = (o, i, c, f) => {
+    let h = Me.match[2];
+    c = h(n, i, c), c != -1 && At(c, f, !0, !1);
+  }, He && (je(Go, L, yo), je(ps, L, go), je(Fo, L, (o) => {
+    Xt(o), ql(!1);
+  }), je(Io, L, ta), je(Vo, L, _o), Es.add(n), n.syncRect = ql);
+  const bn = n.hooks = e.hooks || {};
   function Ne(o, i, c) {
-    Wn ? Ol.push([o, i, c]) : o in hn && hn[o].forEach((u) => {
-      u.call(null, n, i, c);
+    Qn ? jl.push([o, i, c]) : o in bn && bn[o].forEach((f) => {
+      f.call(null, n, i, c);
     });
   }
   (e.plugins || []).forEach((o) => {
     for (let i in o.hooks)
-      hn[i] = (hn[i] || []).concat(o.hooks[i]);
+      bn[i] = (bn[i] || []).concat(o.hooks[i]);
   });
-  const po = (o, i, c) => c, Se = Me({
+  const Mo = (o, i, c) => c, Me = Te({
     key: null,
     setSeries: !1,
     filters: {
-      pub: Fo,
-      sub: Fo
+      pub: Qo,
+      sub: Qo
     },
-    scales: [$, b[1] ? b[1].scale : null],
-    match: [Vo, Vo, po],
+    scales: [z, S[1] ? S[1].scale : null],
+    match: [Xo, Xo, Mo],
     values: [null, null]
-  }, R.sync);
-  Se.match.length == 2 && Se.match.push(po), R.sync = Se;
-  const ho = Se.key, Zn = qi(ho);
-  function Hl(o, i, c, u, h, m, v) {
-    Se.filters.pub(o, i, c, u, h, m, v) && Zn.pub(o, i, c, u, h, m, v);
+  }, N.sync);
+  Me.match.length == 2 && Me.match.push(Mo), N.sync = Me;
+  const To = Me.key, is = mr(To);
+  function Kl(o, i, c, f, h, m, y) {
+    Me.filters.pub(o, i, c, f, h, m, y) && is.pub(o, i, c, f, h, m, y);
   }
-  Zn.sub(n);
-  function Rr(o, i, c, u, h, m, v) {
-    Se.filters.sub(o, i, c, u, h, m, v) && Tl[o](null, i, c, u, h, m, v);
+  is.sub(n);
+  function la(o, i, c, f, h, m, y) {
+    Me.filters.sub(o, i, c, f, h, m, y) && Pl[o](null, i, c, f, h, m, y);
   }
-  n.pub = Rr;
-  function Nr() {
-    Zn.unsub(n), bs.delete(n), Ht.clear(), hs(vn, Ll, fo), d.remove(), re?.remove(), Ne("destroy");
+  n.pub = la;
+  function na() {
+    is.unsub(n), Es.delete(n), qt.clear(), _s(Tn, zl, So), d.remove(), ae?.remove(), Ne("destroy");
   }
-  n.destroy = Nr;
-  function Qn() {
-    Ne("init", e, t), Ws(t || e.data, !1), V[$] ? Hn($, V[$]) : $n(), on = me.show && (me.width > 0 || me.height > 0), qt = rt = !0, Dn(e.width, e.height);
+  n.destroy = na;
+  function rs() {
+    Ne("init", e, t), to(t || e.data, !1), V[z] ? Xn(z, V[z]) : Vn(), fn = ge.show && (ge.width > 0 || ge.height > 0), Qt = ut = !0, In(e.width, e.height);
   }
-  return b.forEach(Is), B.forEach(hr), l ? l instanceof HTMLElement ? (l.appendChild(d), Qn()) : l(n, Qn) : Qn(), n;
+  return S.forEach(Xs), _.forEach(Br), l ? l instanceof HTMLElement ? (l.appendChild(d), rs()) : l(n, rs) : rs(), n;
 }
-Ie.assign = Me;
-Ie.fmtNum = Ps;
-Ie.rangeNum = yn;
-Ie.rangeLog = _n;
-Ie.rangeAsinh = Es;
-Ie.orient = rl;
-Ie.pxRatio = ie;
-Ie.join = kc;
-Ie.fmtDate = $s, Ie.tzDate = Cc;
-Ie.sync = qi;
+$e.assign = Te;
+$e.fmtNum = $s;
+$e.rangeNum = An;
+$e.rangeLog = Dn;
+$e.rangeAsinh = Is;
+$e.orient = fl;
+$e.pxRatio = re;
+$e.join = eu;
+$e.fmtDate = Hs, $e.tzDate = fu;
+$e.sync = mr;
 {
-  Ie.addGap = mu, Ie.clipGaps = Tn;
-  let e = Ie.paths = {
-    points: er
+  $e.addGap = Yu, $e.clipGaps = zn;
+  let e = $e.paths = {
+    points: yr
   };
-  e.linear = lr, e.stepped = bu, e.bars = vu, e.spline = xu;
+  e.linear = _r, e.stepped = Ju, e.bars = Zu, e.spline = Xu;
 }
-const ii = 2 ** 30, ri = 130;
-class $u {
-  constructor(t) {
-    this.place = t, this.resize = new ResizeObserver(() => {
-      const l = this.place.clientWidth;
-      l && this.plot?.setSize({ width: l, height: ri });
+const yi = 2 ** 30, ki = 104;
+function Gn(e, t) {
+  const [, , l, n, s, a, r, u] = e ?? [0, ""];
+  return t === "vram" ? { ours: l ?? null, other: s ?? null, evictable: a ?? null } : { ours: n ?? null, other: r ?? null, evictable: u ?? null };
+}
+function Ar(e, t) {
+  const l = e.plan.snapshot?.[`${t}_total_bytes`];
+  return (e.curve.some((s) => Gn(s, t).other != null) ? l : zs(e.plan.snapshot, t)) ?? null;
+}
+function ff(e, t) {
+  const l = e.map((s) => Gn(s, t)), n = (...s) => l.map((a) => s.some((r) => a[r] == null) ? null : s.reduce((r, u) => r + a[u], 0));
+  return [n("ours", "other", "evictable"), n("ours", "other"), n("ours")];
+}
+class pf {
+  constructor(t, l) {
+    this.place = t, this.axis = l, this.resize = new ResizeObserver(() => {
+      const n = this.place.clientWidth;
+      n && this.plot?.setSize({ width: n, height: ki });
     }), this.resize.observe(t);
   }
   place;
+  axis;
   plot;
-  points = [];
-  /** Ends of memory that are near enough to matter: [GiB, colour]. */
-  limits = [];
+  run;
   resize;
   show(t) {
-    this.points = t.curve, this.limits = [];
-    for (const s of ["vram", "ram"]) {
-      const r = ks(t.plan.snapshot, s), a = Math.max(0, ...this.points.map((p) => p[s === "vram" ? 2 : 3] ?? 0));
-      r != null && (s === "vram" || a > 0.6 * r) && this.limits.push([r / ii, `--lp-${s}`]);
-    }
-    const l = (s) => s == null ? null : s / ii, n = [
-      this.points.map((s) => s[0]),
-      this.points.map((s) => l(s[2])),
-      this.points.map((s) => l(s[3]))
+    this.run = t;
+    const l = ff(t.curve, this.axis), n = [
+      t.curve.map((s) => s[0]),
+      ...l.map((s) => s.map((a) => a == null ? null : a / yi))
     ];
-    this.plot ? this.plot.setData(n) : this.place.clientWidth && (this.plot = new Ie(this.options(), n, this.place));
+    this.plot ? this.plot.setData(n) : this.place.clientWidth && (this.plot = new $e(this.options(), n, this.place));
   }
   /** Colours come from the theme: draw again after it changed. */
   redraw() {
@@ -3225,94 +3663,136 @@ class $u {
   colour(t) {
     return getComputedStyle(this.place).getPropertyValue(t).trim() || "#888";
   }
+  end() {
+    return ((this.run && Ar(this.run, this.axis)) ?? 0) / yi;
+  }
   options() {
-    const t = { stroke: () => this.colour("--lp-dim"), grid: { show: !1 }, font: "11px sans-serif" };
+    const t = { stroke: () => this.colour("--lp-dim"), grid: { show: !1 }, font: "11px sans-serif" }, l = (s, a) => ({ stroke: () => this.colour(s), width: a, points: { show: !1 } }), n = `--lp-${this.axis}`;
     return {
       width: this.place.clientWidth,
-      height: ri,
+      height: ki,
       legend: { show: !1 },
       cursor: { show: !1 },
+      padding: [6, 6, 0, 0],
       scales: {
         x: { time: !1 },
-        y: { range: (l, n, s) => [0, Math.max(s, 0.1, ...this.limits.map(([r]) => r)) * 1.2] }
+        y: { range: (s, a, r) => [0, Math.max(r ?? 0, 0.1, this.end()) * 1.08] }
       },
       axes: [
-        { ...t, size: 24, values: (l, n) => n.map((s) => tn(s)) },
-        { ...t, size: 54, values: (l, n) => n.map((s) => `${s} GiB`) }
+        { ...t, size: 24, values: (s, a) => a.map((r) => on(r)) },
+        { ...t, size: 54, space: 26, values: (s, a) => a.map((r) => `${r} GiB`) }
       ],
       series: [
         {},
-        { label: "VRAM", stroke: () => this.colour("--lp-vram"), width: 1.8, points: { show: !1 } },
-        { label: "RAM", stroke: () => this.colour("--lp-ram"), width: 1.8, points: { show: !1 } }
+        l("--lp-disk", 1),
+        l("--lp-disk", 1),
+        { ...l(n, 1.8), fill: () => this.colour(n) + "b0" }
       ],
-      hooks: { drawClear: [(l) => this.bands(l)] }
+      bands: [
+        { series: [1, 2], fill: () => this.colour("--lp-disk") + "48" },
+        { series: [2, 3], fill: () => this.colour("--lp-disk") + "cc" }
+      ],
+      hooks: { drawClear: [(s) => this.bands(s)], draw: [(s) => this.limit(s)] }
     };
   }
   bands(t) {
     const { ctx: l, bbox: n } = t;
-    l.save(), l.textAlign = "left", l.textBaseline = "alphabetic", l.font = `${10 * devicePixelRatio}px sans-serif`, this.phases().forEach(([s, r, a], p) => {
-      const f = t.valToPos(r, "x", !0), d = t.valToPos(a, "x", !0) - f;
-      l.fillStyle = this.colour("--lp-line"), l.globalAlpha = p % 2 ? 0.25 : 0.5, l.fillRect(f, n.top, d, n.height), l.globalAlpha = 1, l.fillStyle = this.colour("--lp-dim");
-      const y = il(s, this.points.map((g) => g[1]));
-      l.measureText(y).width < d - 6 && l.fillText(y, f + 3 * devicePixelRatio, n.top + 10 * devicePixelRatio);
-    });
-    for (const [s, r] of this.limits) {
-      const a = t.valToPos(s, "y", !0);
-      l.strokeStyle = this.colour(r), l.setLineDash([4, 4]), l.beginPath(), l.moveTo(n.left, a), l.lineTo(n.left + n.width, a), l.stroke();
-    }
-    l.restore();
+    l.save(), l.font = `${10 * devicePixelRatio}px sans-serif`, this.phases().forEach(([s, a, r], u) => {
+      const p = t.valToPos(a, "x", !0), d = t.valToPos(r, "x", !0) - p;
+      l.fillStyle = this.colour("--lp-line"), l.globalAlpha = u % 2 ? 0.25 : 0.5, l.fillRect(p, n.top, d, n.height), l.globalAlpha = 1, l.fillStyle = this.colour("--lp-dim");
+      const x = ul(s, this.run?.curve.map((g) => g[1]));
+      l.measureText(x).width < d - 6 && l.fillText(x, p + 3 * devicePixelRatio, n.top + 10 * devicePixelRatio);
+    }), l.restore();
+  }
+  /** A dashed line where memory ends. */
+  limit(t) {
+    if (!this.end()) return;
+    const { ctx: l, bbox: n } = t, s = t.valToPos(this.end(), "y", !0);
+    l.save(), l.strokeStyle = this.colour("--lp-bad"), l.lineWidth = 1.5 * devicePixelRatio, l.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]), l.beginPath(), l.moveTo(n.left, s), l.lineTo(n.left + n.width, s), l.stroke(), l.restore();
   }
   phases() {
     const t = [];
-    for (const [l, n] of this.points) {
+    for (const [l, n] of this.run?.curve ?? []) {
       const s = t.at(-1);
       s && (s[2] = l), s?.[0] !== n && t.push([n, l, l]);
     }
     return t;
   }
 }
-class Cu {
-  box;
-  title;
-  status = x("div.lp-sr", { role: "status", "aria-live": "polite" });
-  bar = x("i");
-  progress = x(
-    "div.lp-progress",
-    { role: "progressbar", "aria-label": "Steps of this phase", "aria-valuemin": 0 },
-    this.bar
-  );
-  place = x("div.lp-curve", { role: "img", "aria-label": "Memory of this run" });
-  rest = x("div");
-  curve;
-  said = "";
-  constructor() {
-    const [t, l, n] = nl("Now");
-    this.box = t, this.title = n, t.hidden = !0, l.append(this.status, this.progress, this.place, this.rest);
+class _i {
+  constructor(t) {
+    this.axis = t, this.box.append(this.words, this.place);
   }
+  axis;
+  box = b("div.lp-memory");
+  words = b("div.lp-legend");
+  place = b("div.lp-curve", { role: "img" });
+  curve;
   draw(t) {
-    if (this.box.hidden = !t, !t)
-      return this.curve?.close(), this.curve = void 0, this.said = "", Be(this.place);
-    const l = ga(t), { step: n = 0, steps: s } = l && t.phases[l]?.progress || {}, r = ma(t), a = l ? il(l, Object.keys(t.phases)) : "between two phases";
-    this.title.textContent = [
-      `Now: ${a.toLowerCase()}`,
-      s ? `step ${n} of ${s}` : "",
-      r == null ? "" : `about ${Jl(r)} left`
-    ].filter(Boolean).join(", "), this.announce(t, a), this.progress.hidden = !s, this.progress.setAttribute("aria-valuemax", String(s ?? 0)), this.progress.setAttribute("aria-valuenow", String(n ?? 0)), this.bar.style.width = `${s ? 100 * (n ?? 0) / s : 0}%`, this.place.setAttribute("aria-label", Ru(t)), this.place.hidden = t.curve.length < 2, this.place.hidden || (this.curve ??= new $u(this.place), this.curve.show(t));
-    const p = mi(t);
-    Be(
-      this.rest,
-      _s(p),
-      Ss(!0),
-      Nu(t),
-      l?.startsWith("sample") && t.plan.phases ? bi(t.plan, l) : null,
-      ...t.notices.slice(-3).map((f) => x("p.lp-notice", {}, f))
+    const l = Gn(t.curve.at(-1), this.axis);
+    if (this.box.hidden = t.curve.length < 2 || l.ours == null, this.box.hidden) return;
+    const n = Ar(t, this.axis), s = [
+      [`lp-key-${this.axis}`, v("now.ours", { amount: Xe(l.ours) })],
+      ...l.other == null ? [] : [["lp-key-other", v("now.other", { amount: Xe(l.other) })]],
+      ...l.evictable == null ? [] : [["lp-key-evictable", v("now.evictable", { amount: Xe(l.evictable) })]]
+    ], a = n == null ? "" : v("now.of", { amount: Xe(n) });
+    De(
+      this.words,
+      b("b", {}, We(this.axis)),
+      ...s.map(([u, p]) => b("span", {}, b("i", { class: u, "aria-hidden": "true" }), p)),
+      a && b("span", {}, b("i.lp-key-cap", { "aria-hidden": "true" }), a)
     );
+    const r = Yt([...s.map(([, u]) => u), a].filter(Boolean));
+    this.place.setAttribute("aria-label", v("now.curve", { axis: We(this.axis), text: r })), this.curve ??= new pf(this.place, this.axis), this.curve.show(t);
   }
   redraw() {
     this.curve?.redraw();
   }
   close() {
-    this.curve?.close();
+    this.curve?.close(), this.curve = void 0, De(this.place);
+  }
+}
+class hf {
+  box;
+  title;
+  status = b("div.lp-sr", { role: "status", "aria-live": "polite" });
+  bar = b("i");
+  progress = b(
+    "div.lp-progress",
+    { role: "progressbar", "aria-label": v("now.progress"), "aria-valuemin": 0 },
+    this.bar
+  );
+  memories = [new _i("vram"), new _i("ram")];
+  rest = b("div");
+  said = "";
+  constructor() {
+    const [t, l, n] = rl(v("section.now"));
+    this.box = t, this.title = n, t.hidden = !0, l.append(this.status, this.progress, ...this.memories.map((s) => s.box), this.rest);
+  }
+  draw(t) {
+    if (this.box.hidden = !t, !t)
+      return this.said = "", this.close();
+    const l = Ua(t), { step: n = 0, steps: s } = l && t.phases[l]?.progress || {}, a = ja(t), r = l ? ul(l, Object.keys(t.phases)) : v("now.between"), u = [
+      r.toLowerCase(),
+      s ? v("now.step", { step: n ?? 0, steps: s }) : "",
+      a == null ? "" : v("now.left", { time: Rl(a) })
+    ].filter(Boolean);
+    this.title.textContent = v("now.head", { what: Yt(u) }), this.announce(t, r), this.progress.hidden = !s, this.progress.setAttribute("aria-valuemax", String(s ?? 0)), this.progress.setAttribute("aria-valuenow", String(n ?? 0)), this.bar.style.width = `${s ? 100 * (n ?? 0) / s : 0}%`;
+    for (const p of this.memories) p.draw(t);
+    De(
+      this.rest,
+      Bs(zi(t)),
+      Os(!0),
+      df(t),
+      l?.startsWith("sample") && t.plan.phases ? Fi(t.plan, l) : null,
+      ...t.notices.slice(-3).map((p) => Ct("p.lp-notice", p))
+    );
+  }
+  redraw() {
+    for (const t of this.memories) t.redraw();
+  }
+  close() {
+    for (const t of this.memories) t.close();
   }
   /** A screen reader hears of a new phase, not of every step. */
   announce(t, l) {
@@ -3320,177 +3800,288 @@ class Cu {
     this.said !== l + n && (this.said = l + n, this.status.textContent = `${l}. ${n}`);
   }
 }
-function Ru(e) {
-  const t = e.curve.at(-1), l = (n) => n == null ? "unknown" : `${(n / 2 ** 30).toFixed(1)} GiB`;
-  return `Memory of this run: VRAM ${l(t?.[2])}, RAM ${l(t?.[3])}`;
-}
-function Nu(e) {
+function df(e) {
   const t = e.plan.snapshot, l = [
-    ["VRAM", t?.vram_total_bytes, t?.vram_free_bytes],
-    ["RAM", t?.ram_total_bytes, t?.ram_available_bytes]
-  ].flatMap(([n, s, r]) => s && r != null ? [`${((s - r) / 2 ** 30).toFixed(1)} GiB of ${n}`] : []);
-  return l.length ? x("p.lp-dim", {}, `Other programs held ${l.join(" and ")} when it was planned.`) : null;
+    ["vram", t?.vram_total_bytes, t?.vram_free_bytes],
+    ["ram", t?.ram_total_bytes, t?.ram_available_bytes]
+  ].flatMap(([n, s, a]) => s && a != null && Gn(e.curve.at(-1), n).other == null ? [v("now.held", { amount: Xe(s - a), axis: We(n) })] : []);
+  return l.length ? b("p.lp-dim", {}, v("now.planned", { parts: l.join(v("list.and")) })) : null;
 }
-const ai = "http://www.w3.org/2000/svg", zu = 12;
-function Fu(e, t) {
-  return t.length ? (Be(
+const Si = "http://www.w3.org/2000/svg", mf = 12;
+function gf(e, t) {
+  if (!t.length)
+    return De(e), !1;
+  const l = [v("past.when"), v("past.size"), v("past.forecast"), v("past.took"), We("vram")];
+  return De(
     e,
-    x(
+    b(
       "table",
       {},
-      x("thead", {}, x("tr", {}, ...["when", "size", "forecast", "took", "VRAM"].map((n) => x("th", { scope: "col" }, n)))),
-      x("tbody", {}, ...t.slice(0, zu).map(Vu))
+      b("thead", {}, b("tr", {}, ...l.map((n) => b("th", { scope: "col" }, n)))),
+      b("tbody", {}, ...t.slice(0, mf).map(wf))
     ),
-    Bu(t)
-  ), !0) : (Be(e), !1);
+    bf(t)
+  ), !0;
 }
-function Vu(e) {
-  const t = new Date(e.started_unix_seconds * 1e3), n = t.toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? "today" : t.toLocaleDateString(void 0, { month: "short", day: "numeric" }), s = t.toLocaleTimeString(void 0, { hour: "2-digit", minute: "2-digit" }), r = e.status === "done" ? tn(e.measured_seconds) : e.status;
-  return x(
+function wf(e) {
+  const t = new Date(e.started_unix_seconds * 1e3), l = sn() === "en" ? void 0 : sn(), n = t.toLocaleTimeString(l, { hour: "2-digit", minute: "2-digit" }), s = t.toLocaleDateString(l, { month: "short", day: "numeric" }), r = t.toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? v("past.today", { time: n }) : v("past.other_day", { day: s, time: n }), u = e.status === "done" ? on(e.measured_seconds) : Ra(e.status);
+  return b(
     "tr",
     {},
-    x("td", {}, `${n} ${s}`),
-    x("td", {}, Gt(e.request)),
-    x("td", {}, tn(e.forecast_seconds)),
-    x("td", {}, r),
-    x("td", {}, da(e))
+    b("td", {}, r),
+    b("td", {}, jt(e.request)),
+    b("td", {}, on(e.forecast_seconds)),
+    b("td", {}, u),
+    b("td", {}, Ha(e))
   );
 }
-function Bu(e) {
-  const t = e.filter((f) => f.status === "done").map((f) => Zl(f.measured_seconds, f.forecast_seconds)).filter((f) => f != null).reverse();
-  if (t.length < 3) return null;
-  const l = Math.max(10, ...t.map(Math.abs)), n = (f) => 4 + 292 * f / (t.length - 1), s = (f) => 22 - 18 * f / l, r = document.createElementNS(ai, "svg");
-  r.setAttribute("viewBox", "0 0 300 44"), r.setAttribute("preserveAspectRatio", "none"), r.setAttribute("class", "lp-spark"), r.setAttribute("role", "img");
-  const a = `Time against forecast over ${t.length} runs, newest ${di(t.at(-1))}`;
-  r.setAttribute("aria-label", a);
-  const p = (f, d, y) => {
-    const g = document.createElementNS(ai, "polyline");
-    for (const [w, T] of Object.entries({
-      points: f,
-      fill: "none",
-      stroke: d,
-      "stroke-width": "1.5",
-      "stroke-dasharray": y,
-      "vector-effect": "non-scaling-stroke"
-    }))
-      g.setAttribute(w, T);
-    r.append(g);
+function bf(e) {
+  const t = e.filter((p) => p.status === "done").reverse(), l = t.map((p) => rn(p.measured_seconds, p.forecast_seconds)), n = t.map((p) => rn(p.measured_vram_peak_bytes, p.forecast_vram_peak_bytes)), s = [...l, ...n].filter((p) => p != null);
+  if (t.length < 2 || !s.length) return null;
+  const a = Math.max(10, ...s.map(Math.abs)), r = v("past.error", {
+    count: t.length,
+    time: Sn(l.at(-1) ?? null),
+    vram: Sn(n.at(-1) ?? null)
+  }), u = (p, d) => b("span", {}, b("i", { class: p, "aria-hidden": "true" }), d);
+  return b(
+    "div.lp-errors",
+    {},
+    b(
+      "div.lp-scale",
+      { "aria-hidden": "true" },
+      ...[a, 0, -a].map((p) => b("span", {}, Sn(p)))
+    ),
+    vf(a, r, [
+      { colour: "var(--lp-fg)", values: l },
+      { colour: "var(--lp-vram)", values: n }
+    ]),
+    b("div.lp-legend", {}, u("lp-key-time", v("past.time")), u("lp-key-vram", We("vram"))),
+    b("div.lp-dim", {}, r)
+  );
+}
+function vf(e, t, l) {
+  const [n, s, a] = [300, 60, 6], r = document.createElementNS(Si, "svg"), u = (x, g) => {
+    for (const [w, T] of Object.entries(g)) x.setAttribute(w, T);
+    return x;
   };
-  return p("0,22 300,22", "var(--lp-dim)", "3 3"), p(t.map((f, d) => `${n(d)},${s(f)}`).join(" "), "var(--lp-vram)", ""), x("div", {}, r, x("div.lp-dim", {}, a));
+  u(r, {
+    viewBox: `0 0 ${n} ${s}`,
+    preserveAspectRatio: "none",
+    class: "lp-spark",
+    role: "img",
+    "aria-label": t
+  });
+  const p = (x, g, w) => r.append(
+    u(document.createElementNS(Si, "polyline"), {
+      points: x,
+      fill: "none",
+      stroke: g,
+      "stroke-width": "1.8",
+      "stroke-dasharray": w,
+      "vector-effect": "non-scaling-stroke"
+    })
+  ), d = (x) => s / 2 - (s / 2 - a) * x / e;
+  p(`0,${d(0)} ${n},${d(0)}`, "var(--lp-dim)", "3 3");
+  for (const { colour: x, values: g } of l)
+    p(g.flatMap((w, T) => w == null ? [] : [`${a + (n - 2 * a) * T / (g.length - 1)},${d(w)}`]).join(" "), x, "");
+  return r;
 }
-const ci = [
-  ["rtx-3050-8", "RTX 3050", 8],
-  ["rtx-3060", "RTX 3060", 12],
-  ["rtx-3080", "RTX 3080", 10],
-  ["rtx-3090", "RTX 3090", 24],
-  ["rtx-4060", "RTX 4060", 8],
-  ["rtx-4060-ti-16", "RTX 4060 Ti 16", 16],
-  ["rtx-4070", "RTX 4070", 12],
-  ["rtx-4080-super", "RTX 4080 Super", 16],
-  ["rtx-4090", "RTX 4090", 24],
-  ["rtx-5060", "RTX 5060", 8],
-  ["rtx-5070", "RTX 5070", 12],
-  ["rtx-5080", "RTX 5080", 16],
-  ["rtx-5090", "RTX 5090", 32],
-  ["rtx-pro-6000", "RTX Pro 6000", 96]
-], Ou = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96], Iu = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
-function Gu(e, t) {
-  let l = 0;
-  return e.forEach((n, s) => {
-    Math.abs(n - t) < Math.abs(e[l] - t) && (l = s);
-  }), l;
+const Mi = 2 ** 30, xf = {
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0]
+};
+class yf {
+  constructor(t) {
+    this.panel = t, this.box.addEventListener("keydown", (l) => this.move(l));
+  }
+  panel;
+  box = b("div.lp-heat");
+  /** Row and column of the cell that Tab reaches; arrows move it. */
+  at = [0, 0];
+  draw(t) {
+    const { vramGib: l, lines: n, error: s } = t.map;
+    this.box.hidden = !l.length;
+    const a = [...Ei].reverse(), r = Object.values(n).flat().flatMap((T) => T.fits ? T.total_seconds ?? [] : []), [u, p] = [Math.min(...r), Math.max(...r)], d = Sf(t.machine, l, a);
+    this.at[1] = Math.max(0, Math.min(this.at[1], l.length - 1));
+    const x = b("h4", { id: "lowpeak-map" }, v("section.map")), g = b(
+      "tr",
+      { role: "row" },
+      b("th", { scope: "col", role: "columnheader" }, v("map.ram")),
+      ...l.map((T) => b("th", { scope: "col", role: "columnheader" }, String(T)))
+    ), w = a.map((T, L) => b(
+      "tr",
+      { role: "row" },
+      b("th", { scope: "row", role: "rowheader" }, String(T)),
+      ...l.map((B, F) => {
+        const $ = n[T]?.[F], S = !$?.total_seconds || p <= u ? 0 : Math.log($.total_seconds / u) / Math.log(p / u);
+        return this.cell($, B, T, L, F, S, d[0] === L && d[1] === F);
+      })
+    ));
+    De(
+      this.box,
+      x,
+      b(
+        "table",
+        { role: "grid", "aria-labelledby": "lowpeak-map" },
+        b("caption", {}, v("map.vram")),
+        b("thead", { role: "rowgroup" }, g),
+        b("tbody", { role: "rowgroup" }, ...w)
+      ),
+      b(
+        "div.lp-legend",
+        { "aria-hidden": "true" },
+        b("span", {}, b("i.lp-heat-0"), v("map.fast")),
+        b("span", {}, b("i.lp-heat-1"), v("map.slow")),
+        b("span", {}, v("map.no")),
+        b("span", {}, b("i.lp-key-here"), v("map.here"))
+      ),
+      s && Ct("p.lp-bad", s)
+    );
+  }
+  cell(t, l, n, s, a, r, u) {
+    const p = kf(t, l, n) + (u ? ` (${v("map.here")})` : "");
+    return b("td", {
+      role: "gridcell",
+      class: `${t ? t.fits ? "lp-fits" : "lp-short" : "lp-waits"}${u ? " lp-here" : ""}`,
+      style: `--lp-heat:${(8 + 42 * r).toFixed(0)}%`,
+      title: p,
+      "aria-label": p,
+      tabindex: s === this.at[0] && a === this.at[1] ? 0 : -1,
+      "data-key": `cell-${s}-${a}`,
+      onclick: () => this.choose(s, a, l, n),
+      onkeydown: (d) => {
+        ["Enter", " "].includes(d.key) && (d.preventDefault(), this.choose(s, a, l, n));
+      }
+    }, t ? t.fits ? _f(t.total_seconds) : "–" : "…");
+  }
+  choose(t, l, n, s) {
+    this.at = [t, l], this.panel.whatIf({ vramGib: n, ramGib: s });
+  }
+  move(t) {
+    const l = xf[t.key];
+    if (!l) return;
+    t.preventDefault();
+    const n = this.find(this.at[0] + l[0], this.at[1] + l[1]);
+    n && (this.find(...this.at)?.setAttribute("tabindex", "-1"), n.setAttribute("tabindex", "0"), n.focus(), this.at = [this.at[0] + l[0], this.at[1] + l[1]]);
+  }
+  find(t, l) {
+    return this.box.querySelector(`[data-key="cell-${t}-${l}"]`);
+  }
 }
-class Wu {
+function kf(e, t, l) {
+  return e ? e.fits ? v(
+    "map.fits",
+    { vram: t, ram: l, time: Rl(e.total_seconds), limit: Pi(e.limited_by ?? "") }
+  ) : v("map.short", { vram: t, ram: l, axes: Ci(e.short) }) : v("map.waiting", { vram: t, ram: l });
+}
+function _f(e) {
+  return e == null ? "?" : e < 59.5 ? v("time.seconds", { s: Math.round(e) }) : e < 3570 ? v("time.short_minutes", { m: Math.round(e / 60) }) : v("time.short_hours", { h: (e / 3600).toFixed(1) });
+}
+function Sf(e, t, l) {
+  const { vram_total_bytes: n, ram_total_bytes: s } = e ?? {};
+  return !n || !s ? [-1, -1] : [vs(l, s / Mi), vs(t, n / Mi)];
+}
+class Mf {
   box;
-  result = x("div.lp-result", { role: "status", "aria-live": "polite" });
+  result = b("div.lp-result", { role: "status", "aria-live": "polite" });
   vram;
   ram;
   card;
+  heat;
+  drawnMap;
   constructor(t) {
-    const [l, n] = nl("What if", !0);
-    this.box = l, this.card = x(
+    const [l, n] = rl(v("section.what_if"), !0);
+    this.box = l, this.card = b(
       "select",
-      { "aria-label": "Card" },
-      x("option", { value: "" }, "this card's speed"),
-      ...ci.map(([s, r, a]) => x("option", { value: s }, `${r}, ${a} GiB`))
-    ), this.vram = ui("VRAM", Ou, (s) => t.whatIf({ vramGib: s })), this.ram = ui("RAM", Iu, (s) => t.whatIf({ ramGib: s })), this.card.addEventListener("change", () => {
-      const s = ci.find(([r]) => r === this.card.value);
+      { "aria-label": v("what_if.card") },
+      b("option", { value: "" }, v("what_if.this_card")),
+      ...bs.map(([s, a, r]) => b(
+        "option",
+        { value: s },
+        v("what_if.option", { name: a, amount: Xe(r * 2 ** 30, 0) })
+      ))
+    ), this.vram = Ti(We("vram"), da, (s) => t.whatIf({ vramGib: s })), this.ram = Ti(We("ram"), ma, (s) => t.whatIf({ ramGib: s })), this.card.addEventListener("change", () => {
+      const s = bs.find(([a]) => a === this.card.value);
       t.whatIf({ card: this.card.value, ...s ? { vramGib: s[2] } : {} });
-    }), n.append(x(
+    }), this.heat = new yf(t), n.append(b(
       "div.lp-what",
       {},
-      x("span", {}, "Card"),
+      b("span", {}, v("what_if.card")),
       this.card,
       ...this.vram.parts,
       ...this.ram.parts
-    ), this.result), l.addEventListener("toggle", () => {
-      l.open && !t.state.whatIf.plan && t.whatIf({});
-    });
+    ), this.result, this.heat.box), l.open = t.state.whatIf.open, l.addEventListener("toggle", () => t.openWhatIf(l.open));
   }
   draw(t) {
-    const { card: l, vramGib: n, ramGib: s, plan: r, error: a, busy: p } = t.whatIf;
-    this.box.hidden = !t.prompt, document.activeElement !== this.card && (this.card.value = l), this.vram.set(n), this.ram.set(s), this.result.classList.toggle("lp-busy", p), Be(this.result, a ? x("p.lp-bad", {}, a) : r ? $a(r) : null);
+    const { card: l, vramGib: n, ramGib: s, plan: a, error: r, busy: u } = t.whatIf;
+    this.box.hidden = !t.prompt, document.activeElement !== this.card && (this.card.value = l), this.vram.set(n), this.ram.set(s), this.result.classList.toggle("lp-busy", u), De(this.result, r ? Ct("p.lp-bad", r) : a ? cc(a) : null), this.drawnMap !== t.map && this.heat.draw(t), this.drawnMap = t.map;
   }
 }
-function ui(e, t, l) {
-  const n = x("output", { "aria-hidden": "true" }), s = x("input", {
+function Ti(e, t, l) {
+  const n = b("output", { "aria-hidden": "true" }), s = b("input", {
     type: "range",
     min: 0,
     max: t.length - 1,
     step: 1,
-    "aria-label": `${e} of the other machine`
-  }), r = (a) => {
-    n.textContent = `${a} GiB`, s.setAttribute("aria-valuetext", `${a} GiB`);
+    "aria-label": v("what_if.slider", { axis: e })
+  }), a = (r) => {
+    n.textContent = `${r} GiB`, s.setAttribute("aria-valuetext", `${r} GiB`);
   };
   return s.addEventListener("input", () => {
-    const a = t[Number(s.value)];
-    r(a), l(a);
+    const r = t[Number(s.value)];
+    a(r), l(r);
   }), {
-    parts: [x("span", { "aria-hidden": "true" }, e), s, n],
-    set(a) {
-      s.value = String(Gu(t, a)), r(t[Number(s.value)]);
+    parts: [b("span", { "aria-hidden": "true" }, e), s, n],
+    set(r) {
+      s.value = String(vs(t, r)), a(t[Number(s.value)]);
     }
   };
 }
-class Hu {
+class Tf {
   constructor(t, l) {
     this.panel = l;
-    const n = x("span.lp-dim"), s = x("div"), [r, a] = ju("div", { role: "status", "aria-live": "polite" }), p = x("h3.lp-title", {}, "Graph on the canvas"), [f, d] = nl("Peaks by phase"), [y, g] = nl("Where the blocks wait"), [w, T] = nl("Why", !0), E = new Wu(l);
-    this.during = new Cu();
-    const z = new Ca(), [O, G] = nl("Past runs", !0);
+    const n = b("span.lp-dim"), s = b("div"), [a, r] = Af("div.lp-before", { role: "status", "aria-live": "polite" }), u = b("h3.lp-title", {}, v("section.canvas")), [p, d] = rl(v("section.bars")), [x, g, w] = rl(""), [T, L] = rl(v("section.why"), !0), B = new Mf(l);
+    this.during = new hf();
+    const F = new uc(), [$, S] = rl(v("section.past"), !0);
     this.parts = [
-      { of: (b) => [b.machine], draw: (b) => Be(n, sa(b.machine)) },
-      { of: (b) => [b.serverError, b.notices], draw: (b) => Uu(s, b) },
-      { of: (b) => [b.active], draw: (b) => this.during.draw(b.active) },
+      { of: (_) => [_.machine], draw: (_) => De(n, za(_.machine)) },
+      { of: (_) => [_.serverError, _.notices], draw: (_) => Ef(s, _) },
+      { of: (_) => [_.active], draw: (_) => this.during.draw(_.active) },
       {
-        of: (b) => [b.plan, b.planBusy, b.planError, b.active != null],
-        draw: (b) => {
-          a.classList.toggle("lp-busy", b.planBusy), Ea(a, d, b, l), f.hidden = !d.childElementCount || b.active != null, y.hidden = !Pa(g, b) || b.active != null, p.hidden = b.active == null, w.hidden = !Da(T, b);
+        of: (_) => [_.plan, _.planBusy, _.planError, _.active != null],
+        draw: (_) => {
+          r.classList.toggle("lp-busy", _.planBusy), oc(r, d, _, l), p.hidden = !d.childElementCount || _.active != null, x.hidden = !rc(w, g, _) || _.active != null, u.hidden = _.active == null, T.hidden = !ac(L, _);
         }
       },
-      { of: (b) => [b.whatIf, b.plan, b.machine], draw: (b) => E.draw(b) },
-      { of: (b) => [b.last], draw: (b) => z.draw(b.last) },
-      { of: (b) => [b.runs], draw: (b) => O.hidden = !Fu(G, b.runs) }
+      { of: (_) => [_.whatIf, _.map, _.plan, _.machine], draw: (_) => B.draw(_) },
+      { of: (_) => [_.last], draw: (_) => F.draw(_.last) },
+      { of: (_) => [_.runs], draw: (_) => $.hidden = !gf(S, _.runs) }
     ], this.root.append(
-      x("style", {}, ea + ta),
-      x("div.lp-head", {}, x("h2", {}, "Lowpeak"), n),
+      b("style", {}, Da + Ca),
+      b("div.lp-head", {}, b("h2", {}, "Lowpeak"), n),
       s,
       this.during.box,
+      u,
+      a,
       p,
-      r,
-      f,
-      y,
-      w,
-      E.box,
-      z.box,
-      O
+      x,
+      T,
+      B.box,
+      F.box,
+      $
     ), t.replaceChildren(this.root), this.theme = new MutationObserver(() => this.followTheme());
-    for (const b of [document.documentElement, document.body])
-      this.theme.observe(b, { attributes: !0, attributeFilter: ["class", "style"] });
+    for (const _ of [document.documentElement, document.body])
+      this.theme.observe(_, { attributes: !0, attributeFilter: ["class", "style"] });
     this.followTheme(), this.draw(), l.open(this.onChange);
   }
   panel;
-  root = x("div.lowpeak", { role: "region", "aria-label": "Lowpeak" });
+  root = b("div.lowpeak", {
+    role: "region",
+    "aria-label": "Lowpeak",
+    lang: sn()
+  });
   during;
   parts;
   drawn = /* @__PURE__ */ new Map();
@@ -3503,43 +4094,47 @@ class Hu {
     const t = this.panel.state;
     for (const l of this.parts) {
       const n = l.of(t), s = this.drawn.get(l);
-      s && s.every((r, a) => r === n[a]) || (this.drawn.set(l, n), l.draw(t));
+      s && s.every((a, r) => a === n[r]) || (this.drawn.set(l, n), l.draw(t));
     }
   }
   /** Light or dark by the background that the theme really gives. */
   followTheme() {
-    const t = getComputedStyle(this.root).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [], [l = 0, n = 0, s = 0] = t, r = 0.3 * l + 0.6 * n + 0.1 * s > 128;
-    this.root.dataset.theme = r ? "light" : "dark", this.during.redraw();
+    const t = getComputedStyle(this.root).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [], [l = 0, n = 0, s = 0] = t, a = 0.3 * l + 0.6 * n + 0.1 * s > 128;
+    this.root.dataset.theme = a ? "light" : "dark", this.during.redraw();
   }
 }
-function ju(e, t) {
-  const l = x(e, t);
+function Af(e, t) {
+  const l = b(e, t);
   return [l, l];
 }
-function Uu(e, t) {
-  Be(
+function Ef(e, t) {
+  De(
     e,
-    t.serverError && x("p.lp-bad", { role: "alert" }, t.serverError),
-    ...t.notices.map((l) => x("p.lp-notice", {}, l))
+    t.serverError && b("p.lp-bad", { role: "alert" }, t.serverError),
+    ...t.notices.map((l) => Ct("p.lp-notice", l))
   );
 }
-Xn.registerExtension({
+as.registerExtension({
   name: "Lowpeak.Panel",
   setup() {
-    const e = new Xr(new Fr(Xn, zr));
+    const e = new Pa(new pa(as, sa));
     let t;
-    Xn.extensionManager.registerSidebarTab({
+    as.extensionManager.registerSidebarTab({
       id: "lowpeak",
       title: "Lowpeak",
       label: "Lowpeak",
       icon: "pi pi-chart-bar",
-      tooltip: "Lowpeak: will it fit, how long will it take",
+      tooltip: v("tab.tooltip"),
       type: "custom",
       render(l) {
-        t?.close(), t = new Hu(l, e);
+        const n = () => {
+          t?.close(), e.followLanguage(), t = new Tf(l, e);
+        };
+        e.onLanguage = n, n();
       },
       destroy() {
-        t?.close(), t = void 0;
+        e.onLanguage = () => {
+        }, t?.close(), t = void 0;
       }
     });
   }

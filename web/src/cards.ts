@@ -17,6 +17,9 @@ export const CARDS: [key: string, name: string, vramGib: number][] = [
 ];
 export const VRAM_GIB = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96];
 export const RAM_GIB = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+/** Columns and lines of the capacity map. */
+export const MAP_VRAM_GIB = [4, 6, 8, 10, 12, 16, 24, 32];
+export const MAP_RAM_GIB = [8, 12, 16, 24, 32, 64];
 
 /** Index of the value nearest to what is wanted. */
 export function nearest(values: number[], wanted: number): number {

@@ -1,7 +1,8 @@
 /** ComfyUI as the panel sees it. Everything that touches `app`, `api` or the graph is here. */
 
 import type { Setting } from "./graph";
-import type { PlanDocument, Prompt, Run, RunRow, ServerState } from "./types";
+import { t } from "./texts";
+import type { Cell, PlanDocument, Prompt, Run, RunRow, ServerState } from "./types";
 
 export interface ComfyApi extends EventTarget {
   fetchApi(route: string, options?: RequestInit): Promise<Response>;
@@ -47,6 +48,7 @@ export interface ComfyApp {
   registerExtension(extension: Record<string, unknown>): void;
   extensionManager: {
     registerSidebarTab(tab: SidebarTab): void;
+    setting?: { get(id: string): unknown };
     workflow?: { activeWorkflow?: { changeTracker?: { checkState?(): void } } };
   };
 }
@@ -90,6 +92,19 @@ export class Host {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ prompt, ...on }),
     });
+  }
+
+  /** One line of the capacity map: a cell for each amount of VRAM. */
+  async cells(prompt: Prompt, vramGib: number[], on: Capacities): Promise<Cell[]> {
+    const body = JSON.stringify({ prompt, ...on, each_vram_gib: vramGib });
+    const headers = { "Content-Type": "application/json" };
+    const options = { method: "POST", headers, body };
+    return (await this.ask<{ cells: Cell[] }>("/lowpeak/forecast", options)).cells;
+  }
+
+  /** ComfyUI's language. */
+  locale(): unknown {
+    return this.app.extensionManager.setting?.get("Comfy.Locale");
   }
 
   async prompt(): Promise<Prompt> {
@@ -151,7 +166,7 @@ export class Host {
     try {
       response = await this.api.fetchApi(route, options);
     } catch {
-      throw new AnswerError("ComfyUI does not answer.");
+      throw new AnswerError(t("error.silent"));
     }
     const date = Date.parse(response.headers.get("Date") ?? "");
     const off = (date - Date.now()) / 1000;
@@ -159,8 +174,8 @@ export class Host {
     const body = (await response.json().catch(() => null)) as T & { message?: string };
     if (response.ok && body) return body;
     if (response.status === 404 && !body)
-      throw new AnswerError("Lowpeak's routes are missing: its server part did not load.");
-    throw new AnswerError(body?.message || `ComfyUI answered ${response.status}.`);
+      throw new AnswerError(t("error.routes"));
+    throw new AnswerError(body?.message || t("error.status", { status: response.status }));
   }
 }
 

@@ -4,6 +4,7 @@ import { api } from "../../scripts/api.js";
 import { app } from "../../scripts/app.js";
 import { Host } from "./host";
 import { Panel } from "./panel";
+import { t } from "./texts";
 import { View } from "./view/view";
 
 app.registerExtension({
@@ -16,13 +17,19 @@ app.registerExtension({
       title: "Lowpeak",
       label: "Lowpeak",
       icon: "pi pi-chart-bar",
-      tooltip: "Lowpeak: will it fit, how long will it take",
+      tooltip: t("tab.tooltip"),
       type: "custom",
       render(element) {
-        view?.close();
-        view = new View(element, panel);
+        const draw = () => {
+          view?.close();
+          panel.followLanguage();
+          view = new View(element, panel);
+        };
+        panel.onLanguage = draw;
+        draw();
       },
       destroy() {
+        panel.onLanguage = () => {};
         view?.close();
         view = undefined;
       },

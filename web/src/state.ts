@@ -1,8 +1,11 @@
 /** What the panel knows, and how answers and events change it. Pure; the clock comes in. */
 
-import type { PlanDocument, Prompt, Run, RunEvent, RunRow, ServerState, Snapshot } from "./types";
+import type {
+  Cell, PlanDocument, Prompt, Run, RunEvent, RunRow, ServerState, Snapshot,
+} from "./types";
 
 const MAX_POINTS = 600;
+const MAX_RECENT = 200;
 
 export interface WhatIf {
   card: string;
@@ -11,6 +14,15 @@ export interface WhatIf {
   plan: PlanDocument | null;
   error: string;
   busy: boolean;
+  /** Whether the section is unfolded: only then is anything asked for it. */
+  open: boolean;
+}
+
+/** Lines of the capacity map by RAM in GiB, as far as they have come. */
+export interface CapacityMap {
+  vramGib: number[];
+  lines: Record<number, Cell[]>;
+  error: string;
 }
 
 export interface PanelState {
@@ -21,11 +33,13 @@ export interface PanelState {
   planBusy: boolean;
   planError: string;
   active: Run | null;
+  /** Events of the active run: an answer of the server may be older than some of them. */
+  recent: { event: RunEvent; unixSeconds: number }[];
   last: Run | null;
   runs: RunRow[];
   serverError: string;
   whatIf: WhatIf;
-  seen: number;
+  map: CapacityMap;
 }
 
 export type Action =
@@ -36,6 +50,7 @@ export type Action =
   | { type: "forecast"; plan: PlanDocument }
   | { type: "forecast-error"; message: string }
   | { type: "what-if"; change: Partial<WhatIf> }
+  | { type: "map"; map: Partial<CapacityMap> }
   | { type: "runs"; runs: RunRow[] }
   | { type: "event"; event: RunEvent; unixSeconds: number }
   | { type: "run"; run: Run };
@@ -48,18 +63,22 @@ export const EMPTY: PanelState = {
   planBusy: false,
   planError: "",
   active: null,
+  recent: [],
   last: null,
   runs: [],
   serverError: "",
-  whatIf: { card: "", vramGib: 8, ramGib: 16, plan: null, error: "", busy: false },
-  seen: 0,
+  whatIf: { card: "", vramGib: 8, ramGib: 16, plan: null, error: "", busy: false, open: false },
+  map: { vramGib: [], lines: {}, error: "" },
 };
 
 export function reduce(state: PanelState, action: Action): PanelState {
   switch (action.type) {
     case "server": {
-      const { machine, active, last, notices } = action.state;
-      return { ...state, machine, notices, active, last: last ?? state.last, serverError: "" };
+      const { machine, last, notices } = action.state;
+      const recent = state.recent.filter(({ event }) => event.run_id === action.state.active?.run_id);
+      const active = recent.reduce<Run | null>(
+        (run, { event, unixSeconds }) => takeEvent(run, event, unixSeconds), action.state.active);
+      return { ...state, machine, notices, active, recent, last: last ?? state.last, serverError: "" };
     }
     case "server-error":
       return { ...state, serverError: action.message };
@@ -73,10 +92,15 @@ export function reduce(state: PanelState, action: Action): PanelState {
       return { ...state, plan: null, planBusy: false, planError: action.message };
     case "what-if":
       return { ...state, whatIf: { ...state.whatIf, ...action.change } };
+    case "map":
+      return { ...state, map: { ...state.map, ...action.map } };
     case "runs":
       return { ...state, runs: action.runs };
-    case "event":
-      return { ...state, active: takeEvent(state.active, action.event, action.unixSeconds) };
+    case "event": {
+      const { event, unixSeconds } = action;
+      const recent = [...state.recent, { event, unixSeconds }].slice(-MAX_RECENT);
+      return { ...state, recent, active: takeEvent(state.active, event, unixSeconds) };
+    }
     case "run": {
       const ended = action.run.status !== "running";
       const mine = state.active?.run_id === action.run.run_id;
@@ -105,6 +129,10 @@ export function takeEvent(active: Run | null, event: RunEvent, unixSeconds: numb
       event.phase,
       event.vram_bytes ?? null,
       event.ram_bytes ?? null,
+      event.vram_other_bytes ?? null,
+      event.vram_evictable_bytes ?? null,
+      event.ram_other_bytes ?? null,
+      event.ram_evictable_bytes ?? null,
     ];
     const curve = [...run.curve, point];
     next.curve = curve.length > MAX_POINTS ? curve.filter((_, at) => at % 2 === 0) : curve;

@@ -87,9 +87,18 @@ export interface RunEvent extends Figures {
   steps?: number;
   vram_bytes?: number;
   ram_bytes?: number;
+  vram_other_bytes?: number;
+  vram_evictable_bytes?: number;
+  ram_other_bytes?: number;
+  ram_evictable_bytes?: number;
 }
 
-export type CurvePoint = [seconds: number, phase: string, vram: number | null, ram: number | null];
+/** What is ours on both axes; then, where it is known, what is not. Bytes. */
+export type CurvePoint = [
+  seconds: number, phase: string, vram: Maybe<number>, ram: Maybe<number>,
+  vramOther?: Maybe<number>, vramEvictable?: Maybe<number>,
+  ramOther?: Maybe<number>, ramEvictable?: Maybe<number>,
+];
 
 export interface RunPhase {
   forecast?: Figures & { steps?: Maybe<number> };
@@ -131,6 +140,15 @@ export interface ServerState {
   active: Run | null;
   last: Run | null;
   notices: string[];
+}
+
+/** A cell of the capacity map. */
+export interface Cell {
+  vram_bytes: number;
+  fits: boolean;
+  total_seconds: Maybe<number>;
+  limited_by: Maybe<string>;
+  short: string[];
 }
 
 export type PromptNode = { class_type: string; inputs: Record<string, unknown> };

@@ -1,70 +1,71 @@
 /** Sentences and numbers of the panel. Pure. */
 
+import { commas, type Key, t, TABLES } from "./texts";
 import type { Axis, Figures, PlanDocument, RequestJson, Run, RunRow, Size, Snapshot } from "./types";
 
 const GIB = 2 ** 30;
-const NAMES: Record<string, string> = {
-  encode: "Encode",
-  sample_low: "First pass",
-  upscale: "Upscale",
-  sample_high: "Second pass",
-  decode: "Decode",
-};
-const LIMITS: Record<string, string> = {
-  compute: "the card's speed",
-  link: "the link to the card",
-  disk: "the disk",
-};
+
+/** The text of `group.name`, or the name itself when it is new to the panel. */
+function known(group: string, name: string): string {
+  const key = `${group}.${name}`;
+  return key in TABLES.en! ? t(key as Key) : name;
+}
+
+export const axisName = (axis: string) => known("axis", axis.toLowerCase());
+export const limitName = (limit: string) => known("limit", limit);
+export const statusName = (status: string) => known("row", status);
 
 /** Name of a phase. With one pass there is no second. */
 export function phaseName(phase: string, phases: Iterable<string> = ["sample_low"]): string {
-  if (phase === "sample_high" && ![...phases].includes("sample_low")) return "Sample";
-  return NAMES[phase] ?? phase;
+  if (phase === "sample_high" && ![...phases].includes("sample_low")) return t("phase.only");
+  return known("phase", phase);
 }
 
 export function gib(bytes: number | null | undefined, digits = 1): string {
-  return bytes == null ? "unknown" : `${(bytes / GIB).toFixed(digits)} GiB`;
+  return bytes == null ? t("unknown") : `${(bytes / GIB).toFixed(digits)} GiB`;
 }
 
 /** A duration in words, for sentences. */
 export function duration(seconds: number | null | undefined): string {
-  if (seconds == null || !Number.isFinite(seconds)) return "unknown";
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds == null || !Number.isFinite(seconds)) return t("unknown");
+  if (seconds < 10) return t("time.seconds", { s: seconds.toFixed(1) });
   const whole = Math.round(seconds);
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${pad(whole % 60)} s`;
+  if (whole < 60) return t("time.seconds", { s: whole });
+  if (whole < 3600) return t("time.minutes", { m: Math.floor(whole / 60), s: pad(whole % 60) });
   const minutes = Math.round(whole / 60);
-  return `${Math.floor(minutes / 60)} h ${pad(minutes % 60)} min`;
+  return t("time.hours", { h: Math.floor(minutes / 60), m: pad(minutes % 60) });
 }
 
 /** A duration for a column. */
 export function clock(seconds: number | null | undefined): string {
   if (seconds == null || !Number.isFinite(seconds)) return "–";
   const whole = Math.round(seconds);
-  if (whole < 60) return seconds < 10 ? `${seconds.toFixed(1)} s` : `${whole} s`;
+  if (whole < 60) return t("time.seconds", { s: seconds < 10 ? seconds.toFixed(1) : whole });
   if (whole < 3600) return `${Math.floor(whole / 60)}:${pad(whole % 60)}`;
   return `${Math.floor(whole / 3600)}:${pad(Math.floor((whole % 3600) / 60))}:${pad(whole % 60)}`;
 }
 
 export function sizeText(size: Partial<Size> | undefined): string {
   if (!size?.width || !size.height) return "";
-  const length = size.seconds == null ? "" : ` · ${size.seconds.toFixed(1)} s`;
-  return `${size.width} × ${size.height}${length}`;
+  const { width, height, seconds } = size;
+  return seconds == null ? t("size", { width, height }) :
+    t("size.length", { width, height, s: seconds.toFixed(1) });
 }
 
 export function machineText(machine: Snapshot | null | undefined): string {
   if (!machine) return "";
-  const card = machine.device_name || machine.card || (machine.vram_total_bytes ? "" : "no GPU");
-  const vram = machine.vram_total_bytes ? `${gib(machine.vram_total_bytes, 0)} VRAM` : "";
-  const ram = machine.ram_total_bytes ? `${gib(machine.ram_total_bytes, 0)} RAM` : "";
-  return [card, vram, ram].filter(Boolean).join(" · ");
+  const none = machine.vram_total_bytes ? "" : t("machine.no_gpu");
+  const memories = (["vram", "ram"] as Axis[]).map((axis) => {
+    const total = machine[`${axis}_total_bytes`];
+    return total ? t("machine.axis", { axis: axisName(axis), amount: gib(total, 0) }) : "";
+  });
+  return [machine.device_name || machine.card || none, ...memories].filter(Boolean).join(" · ");
 }
 
 function passesText(request: RequestJson | undefined): string {
   const passes = request?.passes?.length;
-  return [request?.quality, passes === 2 ? "two passes" : passes === 1 ? "one pass" : ""]
-    .filter(Boolean)
-    .join(", ");
+  const words = passes === 2 ? t("passes.two") : passes === 1 ? t("passes.one") : "";
+  return commas([request?.quality ?? "", words].filter(Boolean));
 }
 
 export interface Verdict {
@@ -77,47 +78,54 @@ export interface Verdict {
 export function verdict(plan: PlanDocument): Verdict {
   if (plan.fits === false) return refusal(plan);
   const range = plan.seconds_range;
-  const spread = range && `Between ${duration(range[0])} and ${duration(range[1])}`;
   const limit = longest(plan)?.limited_by;
-  const used = (["vram", "ram"] as Axis[])
-    .map((axis) => {
-      const peak = peakOf(plan, axis);
-      const free = freeBytes(plan.snapshot, axis);
-      const of = free == null ? "" : `${trimmed(peak)} of ${gib(free)}`;
-      return peak == null ? "" : `${of || gib(peak)} ${axis.toUpperCase()}`;
-    })
-    .filter(Boolean)
-    .join(", ");
-  const asked = [sizeText(plan.request), passesText(plan.request)].filter(Boolean).join(" · ");
-  const limited = limit && `Limited by ${LIMITS[limit] ?? limit}`;
-  const parts = [asked, spread, limited, used && `Peak ${used}`];
+  const used = (["vram", "ram"] as Axis[]).flatMap((axis) => {
+    const peak = peakOf(plan, axis);
+    const free = freeBytes(plan.snapshot, axis);
+    const name = axisName(axis);
+    if (peak == null) return [];
+    if (free == null) return [t("verdict.used_alone", { peak: gib(peak), axis: name })];
+    return [t("verdict.used", { peak: (peak / GIB).toFixed(1), free: gib(free), axis: name })];
+  });
+  const parts = [
+    [sizeText(plan.request), passesText(plan.request)].filter(Boolean).join(" · "),
+    range && t("verdict.range", { low: duration(range[0]), high: duration(range[1]) }),
+    limit && t("verdict.limited", { limit: limitName(limit) }),
+    used.length && t("verdict.peak", { used: commas(used) }),
+  ];
   return {
     tone: "ok",
-    head: `Fits. About ${duration(plan.total_seconds)}`,
-    detail: parts.filter(Boolean).join(". ") + ".",
+    head: t("verdict.fits", { time: duration(plan.total_seconds) }),
+    detail: parts.filter(Boolean).join(t("list.stop")) + t("list.end"),
   };
 }
 
 function refusal(plan: PlanDocument): Verdict {
   const short = plan.short ?? [];
   const first = short[0];
-  if (!first) return { tone: "bad", head: "Does not fit", detail: plan.message ?? "" };
-  const axes = [...new Set(short.map((item) => item.axis.toUpperCase()))];
-  const other = axes.includes("RAM") ? "VRAM" : "RAM";
-  const enough = axes.length === 1 && first.axis !== "disk" ? ` ${other} would be enough.` : "";
-  const detail = short
-    .map(
-      (item) =>
-        `${phaseName(item.phase)} of ${sizeText(plan.request)} needs ${gib(item.need_bytes)} of ` +
-        `${item.axis.toUpperCase()}; ${gib(item.have_bytes)} is usable.`,
-    )
-    .join(" ");
-  const worst = axes.length > 1 ? axes.join(" and ") + " are" : `${axes[0]} is`;
+  if (!first) return { tone: "bad", head: t("refusal.plain"), detail: plan.message ?? "" };
+  const axes = [...new Set(short.map((item) => item.axis))];
+  const other = axes.includes("ram") ? "vram" : "ram";
+  const lines = short.map((item) =>
+    t("refusal.detail", {
+      phase: phaseName(item.phase),
+      size: sizeText(plan.request),
+      need: gib(item.need_bytes),
+      have: gib(item.have_bytes),
+      axis: axisName(item.axis),
+    }),
+  );
+  const enough = axes.length === 1 && first.axis !== "disk";
+  const values = { axes: axesText(axes), amount: gib(first.shortfall_bytes) };
   return {
     tone: "bad",
-    head: `Does not fit: ${worst} short by ${gib(first.shortfall_bytes)}`,
-    detail: detail + enough,
+    head: axes.length > 1 ? t("refusal.many", values) : t("refusal.one", values),
+    detail: lines.join(" ") + (enough ? t("refusal.enough", { axis: axisName(other) }) : ""),
   };
+}
+
+export function axesText(axes: string[]): string {
+  return axes.map(axisName).join(t("list.and"));
 }
 
 export function longest(plan: PlanDocument) {
@@ -192,10 +200,13 @@ export function signed(value: number | null): string {
   return rounded === 0 ? "0 %" : `${rounded > 0 ? "+" : "−"}${Math.abs(rounded)} %`;
 }
 
-function against(what: string, value: number | null, more: string, less: string): string {
+type Difference = "time_more" | "time_less" | "time_same" | "more" | "less" | "same";
+
+function against(kind: "time_" | "", axis: string, value: number | null): string {
   if (value == null) return "";
-  const size = Math.abs(Math.round(value));
-  return size === 0 ? `${what} as forecast` : `${what} ${size} % ${value > 0 ? more : less}`;
+  const n = Math.abs(Math.round(value));
+  const how = n === 0 ? "same" : value > 0 ? "more" : "less";
+  return t(`diff.${`${kind}${how}` as Difference}`, { axis, n });
 }
 
 /** How the phases that were measured differ from their forecasts. */
@@ -203,12 +214,15 @@ export function differences(run: Run): string[] {
   const lines: string[] = [];
   for (const [phase, { forecast, measured }] of Object.entries(run.phases)) {
     if (!forecast || !measured) continue;
-    const parts = [
-      against("took", percent(measured.seconds, forecast.seconds), "longer", "less time"),
-      against("VRAM", percent(measured.vram_peak_bytes, forecast.vram_peak_bytes), "more", "less"),
-      against("RAM", percent(measured.ram_peak_bytes, forecast.ram_peak_bytes), "more", "less"),
-    ].filter(Boolean);
-    if (parts.length) lines.push(`${phaseName(phase, Object.keys(run.phases))}: ${parts.join(", ")}.`);
+    const peaks = (["vram", "ram"] as Axis[]).map((axis) => {
+      const key = `${axis}_peak_bytes` as const;
+      return against("", axisName(axis), percent(measured[key], forecast[key]));
+    });
+    const time = against("time_", "", percent(measured.seconds, forecast.seconds));
+    const parts = [time, ...peaks].filter(Boolean);
+    if (parts.length)
+      lines.push(t("diff.line", { phase: phaseName(phase, Object.keys(run.phases)),
+        parts: commas(parts) }));
   }
   return lines;
 }
@@ -218,11 +232,12 @@ export function runHead(run: Run): Verdict {
   const detail = sizeText(run.request);
   if (run.status === "failed") {
     const name = run.error?.error ? `${run.error.error}: ` : "";
-    const message = named(run.error?.message ?? "no reason given");
-    return { tone: "bad", head: "Failed", detail: name + message };
+    const message = named(run.error?.message ?? t("run.no_reason"));
+    return { tone: "bad", head: t("run.failed"), detail: name + message };
   }
-  if (run.status === "cancelled") return { tone: "ok", head: "Stopped", detail };
-  return { tone: "ok", head: took == null ? "Done" : `Took ${duration(took)}`, detail };
+  if (run.status === "cancelled") return { tone: "ok", head: t("run.cancelled"), detail };
+  const head = took == null ? t("run.done") : t("run.took", { time: duration(took) });
+  return { tone: "ok", head, detail };
 }
 
 /** Of whole runs only: a run that stopped may have missed its largest phase. */
@@ -258,12 +273,10 @@ export function sum(values: (number | null | undefined)[]): number | null {
 
 export function barLabel(name: string, axis: Axis, forecast: Figures, measured?: Figures): string {
   const key = `${axis}_peak_bytes` as const;
-  const tail = measured?.[key] == null ? "" : `, measured ${gib(measured[key], 2)}`;
-  return `${name}, ${axis.toUpperCase()}: forecast ${gib(forecast[key], 2)}${tail}`;
-}
-
-function trimmed(bytes: number | null): string {
-  return bytes == null ? "?" : (bytes / GIB).toFixed(1);
+  const label = t("bar.label",
+    { phase: name, axis: axisName(axis), amount: gib(forecast[key], 2) });
+  return measured?.[key] == null ? label :
+    t("bar.measured", { label, amount: gib(measured[key], 2) });
 }
 
 function pad(value: number): string {

@@ -18,7 +18,7 @@ test("what the server knows replaces what the page knew, but for a last run it l
 
 test("progress adds a point to the curve; measured does not", () => {
   let run = takeEvent(RUN, event(1, { step: 1, steps: 8, vram_bytes: 5 }), 1003);
-  expect(run.curve).toEqual([[3, "sample_low", 5, null]]);
+  expect(run.curve).toEqual([[3, "sample_low", 5, null, null, null, null, null]]);
   run = takeEvent(run, event(2, { kind: "measured", seconds: 4 }), 1004);
   expect(run.curve).toHaveLength(1);
   expect(run.phases.sample_low).toMatchObject({ progress: { step: 1 }, measured: { seconds: 4 } });
@@ -65,4 +65,16 @@ test("the report to copy has no curve", () => {
   const report = JSON.parse(shareable({ ...RUN, curve: [[1, "x", 2, 3]] }));
   expect(report).not.toHaveProperty("curve");
   expect(report.run_id).toBe("a");
+});
+
+test("an answer that is older than the events since loses none of them", () => {
+  let state = reduce(EMPTY, { type: "server", state: SERVER });
+  for (const at of [1, 2, 3])
+    state = reduce(state, { type: "event", event: event(at, { step: at, steps: 8 }), unixSeconds: 1000 + at });
+  const older = { ...takeEvent(RUN, event(1, { step: 1, steps: 8 }), 1001), plan: PLAN };
+  state = reduce(state, { type: "server", state: { ...SERVER, active: older } });
+  expect(state.active).toMatchObject({ sequence: 3, plan: PLAN, phases: { sample_low: { progress: { step: 3 } } } });
+  expect(state.active!.curve).toHaveLength(3);
+  state = reduce(state, { type: "server", state: { ...SERVER, active: null } });
+  expect(state).toMatchObject({ active: null, recent: [] });
 });

@@ -2,25 +2,44 @@
 
 import { runRows } from "../bars";
 import { shareable } from "../state";
+import { commas, t } from "../texts";
 import type { Run } from "../types";
 import { differences, runHead, sizeText } from "../words";
 import { drawLegend, drawRows } from "./bars";
-import { fill, h, section } from "./dom";
+import { engine, fill, h, section } from "./dom";
 
-interface Lora { file?: string; tensors?: number; bound_tensors?: number; complete?: boolean }
+interface Lora {
+  file?: string;
+  tensors?: number;
+  bound_tensors?: number;
+  complete?: boolean;
+  skipped?: { reason?: string; tensors?: string[]; matters?: boolean }[];
+}
+
+/** What the engine says of a stage; older reports hold fewer of these. */
+interface Kernel {
+  implementation?: string;
+  reason?: string;
+  chosen?: Record<string, string>;
+  because?: Record<string, string>;
+  against?: Record<string, string>;
+  changes_arithmetic?: string[];
+}
 
 export class After {
   readonly box: HTMLElement;
   private readonly body: HTMLElement;
 
   constructor() {
-    [this.box, this.body] = section("Last run");
+    [this.box, this.body] = section(t("section.last"));
+    this.box.classList.add("lp-last");
     this.box.hidden = true;
   }
 
   draw(run: Run | null): void {
     this.box.hidden = !run;
     if (!run) return fill(this.body);
+    this.box.dataset.run = run.run_id;
     const { tone, head, detail } = runHead(run);
     const rows = runRows(run);
     const words = differences(run);
@@ -28,11 +47,12 @@ export class After {
       this.body,
       h("div", { class: `lp-verdict${tone === "bad" ? " lp-bad" : ""}`,
         role: tone === "bad" ? "alert" : null }, head),
-      h("div.lp-dim", {}, detail || sizeText(run.request)),
+      run.status === "failed" ? engine("div.lp-dim", detail) :
+        h("div.lp-dim", {}, detail || sizeText(run.request)),
       rows.length ? drawRows(rows) : null,
       rows.length ? drawLegend(true) : null,
       words.length ? h("ul", {}, ...words.map((line) => h("li", {}, line))) : null,
-      ...run.notices.slice(-5).map((text) => h("p.lp-notice", {}, text)),
+      ...run.notices.slice(-5).map((text) => engine("p.lp-notice", text)),
       loras(run.report.lora),
       kernels(run.report.kernels),
       this.copy(run),
@@ -42,12 +62,12 @@ export class After {
   private copy(run: Run): HTMLElement {
     const said = h("span.lp-dim", { role: "status" });
     const press = async () => {
-      said.textContent = (await toClipboard(shareable(run))) ? "Copied." : "The browser refused.";
+      said.textContent = (await toClipboard(shareable(run))) ? t("copy.done") : t("copy.refused");
     };
     return h("div.lp-actions", {},
       h("button", { type: "button", "data-key": "copy", onclick: () => void press() },
-        "Copy report"),
-      h("span.lp-dim", {}, "JSON; no prompt, no paths"), said);
+        t("copy.button")),
+      h("span.lp-dim", {}, t("copy.what")), said);
   }
 }
 
@@ -69,19 +89,35 @@ async function toClipboard(text: string): Promise<boolean> {
 
 function loras(list: unknown): HTMLElement | null {
   if (!Array.isArray(list) || !list.length) return null;
-  return h("div", {}, ...(list as Lora[]).map((item) =>
-    h("div", { class: item.complete === false ? "lp-bad" : "" },
-      `${item.file ?? "LoRA"}: ${item.bound_tensors ?? "?"} of ${item.tensors ?? "?"} tensors bound`)));
+  return h("div.lp-sec", {}, h("h4", {}, t("section.lora")), ...(list as Lora[]).flatMap((item) => {
+    const left = (item.skipped ?? []).filter((one) => one.matters !== false && one.tensors?.length);
+    const bad = item.complete === false ? ".lp-bad" : "";
+    return [
+      h(`div.lp-lora${bad}`, {}, t("lora.bound", { file: item.file ?? "LoRA",
+        bound: item.bound_tensors ?? "?", all: item.tensors ?? "?" })),
+      ...left.map((one) => h("div.lp-dim", {},
+        t("lora.left", { count: one.tensors!.length, reason: one.reason ?? "?" }))),
+    ];
+  }));
 }
 
 function kernels(found: unknown): HTMLElement | null {
   if (!found || typeof found !== "object") return null;
-  const lines = Object.entries(found as Record<string, unknown>).map(([stage, value]) => {
-    const { implementation, reason } = (value ?? {}) as Record<string, unknown>;
-    const name = typeof value === "string" ? value : String(implementation ?? JSON.stringify(value));
-    return `${stage}: ${name}${reason ? ` (${reason})` : ""}`;
-  });
+  const lines = Object.entries(found as Record<string, unknown>).flatMap(([stage, value]) =>
+    kernelLines(stage, typeof value === "string" ? { implementation: value } : (value as Kernel) ?? {}));
   if (!lines.length) return null;
-  return h("details.lp-sec", {}, h("summary", {}, "Kernels used"),
-    h("ul", {}, ...lines.map((line) => h("li", {}, line))));
+  return h("details.lp-sec", {}, h("summary", {}, t("section.kernels")),
+    h("ul.lp-kernels", {}, ...lines.map((line) => h("li", {}, line))));
+}
+
+function kernelLines(stage: string, kernel: Kernel): string[] {
+  const line = (what: string, name: string, reason?: string) =>
+    reason ? t("kernels.because", { stage: what, name, reason }) : t("kernels.used", { stage: what, name });
+  const { chosen = {}, because = {}, against = {}, changes_arithmetic: changes = [] } = kernel;
+  return [
+    line(stage, kernel.implementation ?? "?", kernel.reason),
+    ...Object.entries(chosen).map(([operation, name]) => line(operation, name, because[operation])),
+    ...Object.entries(against).map(([name, reason]) => t("kernels.against", { name, reason })),
+    ...(changes.length ? [t("kernels.changes", { names: commas(changes) })] : []),
+  ];
 }

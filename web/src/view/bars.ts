@@ -1,7 +1,8 @@
 /** Forecast and measurement as bars. */
 
 import type { Bar, BarRow } from "../bars";
-import { clock } from "../words";
+import { t } from "../texts";
+import { axisName, clock } from "../words";
 import { h } from "./dom";
 
 export function drawRows(rows: BarRow[]): HTMLElement {
@@ -17,8 +18,8 @@ function drawRow(row: BarRow): HTMLElement {
     h("span.lp-name", {}, row.name),
     h("div.lp-bars", {}, ...row.bars.map(drawBar)),
     took == null
-      ? h("span.lp-time", { title: "forecast" }, planned)
-      : h("span.lp-time", { title: "took, and forecast" }, h("b", {}, clock(took)), ` of ${planned}`),
+      ? h("span.lp-time", { title: t("bar.time") }, planned)
+      : h("span.lp-time", { title: t("bar.both") }, h("b", {}, clock(took)), t("bar.of", { time: planned })),
   );
 }
 
@@ -47,10 +48,10 @@ export function drawLegend(withMeasured: boolean): HTMLElement {
   return h(
     "div.lp-legend",
     {},
-    item("lp-key-vram", "VRAM"),
-    item("lp-key-ram", "RAM"),
-    item("lp-key-margin", "kept free"),
-    item("lp-key-cap", "end of memory"),
-    withMeasured && item("lp-key-measured", "measured"),
+    item("lp-key-vram", axisName("vram")),
+    item("lp-key-ram", axisName("ram")),
+    item("lp-key-margin", t("legend.margin")),
+    item("lp-key-cap", t("legend.end")),
+    withMeasured && item("lp-key-measured", t("legend.measured")),
   );
 }

@@ -1,40 +1,38 @@
-/** Where the transformer's blocks wait during a pass. */
+/** Where the transformer's blocks wait during a pass: a cell a block, in their order. */
 
-import type { PlanDocument } from "../types";
+import { placesOf, PLACES, ranges } from "../places";
+import { commas, t } from "../texts";
+import type { Placement, PlanDocument } from "../types";
 import { longest } from "../words";
 import { h } from "./dom";
 
-export function drawBlocks(plan: PlanDocument, phase: string | null): HTMLElement | null {
+const CLASSES = { card: "lp-on-card", ram: "lp-in-ram", disk: "lp-on-disk" };
+
+/** The placement of a sampling pass: of `phase`, else of the longest one. */
+export function placementOf(plan: PlanDocument, phase: string | null): Placement | null {
   const sampling = (plan.phases ?? []).filter((item) => item.phase.startsWith("sample"));
-  const shown =
+  const found =
     sampling.find((item) => item.phase === phase) ??
     sampling.find((item) => item.phase === longest(plan)?.phase) ??
     sampling[0];
-  const place = shown?.placement;
-  if (!place) return null;
-  const parts: [string, number, string][] = [
-    ["lp-on-card", place.resident_blocks, "on the card"],
-    ["lp-in-ram", place.pinned_blocks, "in RAM"],
-    ["lp-on-disk", place.disk_blocks, "read from disk each step"],
-  ];
-  const words = parts.filter(([, count]) => count > 0);
-  const text = words.map(([, count, where]) => `${count} ${where}`).join(", ");
-  return h(
-    "div",
-    {},
-    h(
-      "div.lp-blocks",
-      { role: "img", "aria-label": `Blocks: ${text}` },
-      ...parts.flatMap(([kind, count]) =>
-        Array.from({ length: Math.min(count, 400) }, () => h("i", { class: kind })),
-      ),
-    ),
-    h(
-      "div.lp-legend",
-      { "aria-hidden": "true" },
-      ...words.map(([kind, count, where]) =>
-        h("span", {}, h("i", { class: kind }), `${count} ${where}`),
-      ),
-    ),
-  );
+  return found?.placement ?? null;
+}
+
+export function drawBlocks(plan: PlanDocument, phase: string | null): HTMLElement | null {
+  const placement = placementOf(plan, phase);
+  if (!placement) return null;
+  const places = placesOf(placement);
+  const used = PLACES.filter((place) => places.includes(place)).map((place) => {
+    const at = places.flatMap((one, index) => (one === place ? [index] : []));
+    const text = t("blocks.count", { count: at.length, where: t(`blocks.${place}`) });
+    return { place, text, which: t("blocks.which", { where: t(`blocks.${place}`), numbers: ranges(at) }) };
+  });
+  const label = t("blocks.label", { text: commas(used.map((item) => item.text)) });
+  return h("div", {},
+    h("div.lp-blocks", { role: "img", "aria-label": label },
+      ...places.map((place, at) => h("i", { class: CLASSES[place],
+        title: t("blocks.one", { number: at + 1, where: t(`blocks.${place}`) }) }))),
+    h("div.lp-legend", { "aria-hidden": "true" }, ...used.map(({ place, text }) =>
+      h("span", {}, h("i", { class: CLASSES[place] }), text))),
+    h("div.lp-sr", {}, used.map((item) => item.which).join(t("list.stop"))));
 }

@@ -1,5 +1,7 @@
 /** Elements without a framework. Text is always set as text, never parsed as HTML. */
 
+import { currentLanguage } from "../texts";
+
 type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | EventListener | null | undefined>;
 
@@ -19,6 +21,13 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   }
   element.append(...children.filter((child): child is Node | string => !!child));
   return element;
+}
+
+/** Something the engine said: English, whatever the panel speaks, so that it is read out as such. */
+export function engine<K extends keyof HTMLElementTagNameMap>(
+  selector: K | `${K}.${string}`, text: string,
+): HTMLElementTagNameMap[K] {
+  return h(selector, { lang: currentLanguage() === "en" ? null : "en" }, text);
 }
 
 /** Replace what `parent` holds; the focused element stays focused if one with its data-key comes. */

@@ -4,18 +4,20 @@ import uplotStyle from "uplot/dist/uPlot.min.css?inline";
 import type { Panel } from "../panel";
 import type { PanelState } from "../state";
 import ownStyle from "../style.css?inline";
+import { currentLanguage, t } from "../texts";
 import { machineText } from "../words";
 import { before, blocks, why } from "./before";
 import { After } from "./after";
 import { During } from "./during";
-import { fill, h, section } from "./dom";
+import { engine, fill, h, section } from "./dom";
 import { history } from "./history";
 import { WhatIfView } from "./what_if";
 
 type Part = { of: (state: PanelState) => unknown[]; draw: (state: PanelState) => void };
 
 export class View {
-  private readonly root = h("div.lowpeak", { role: "region", "aria-label": "Lowpeak" });
+  private readonly root = h("div.lowpeak", { role: "region", "aria-label": "Lowpeak",
+    lang: currentLanguage() });
   private readonly during: During;
   private readonly parts: Part[];
   private readonly drawn = new Map<Part, unknown[]>();
@@ -25,15 +27,15 @@ export class View {
   constructor(place: HTMLElement, private readonly panel: Panel) {
     const machine = h("span.lp-dim");
     const notices = h("div");
-    const [beforeBox, beforeBody] = plain("div", { role: "status", "aria-live": "polite" });
-    const canvasTitle = h("h3.lp-title", {}, "Graph on the canvas");
-    const [barsBox, barsBody] = section("Peaks by phase");
-    const [blocksBox, blocksBody] = section("Where the blocks wait");
-    const [whyBox, whyBody] = section("Why", true);
+    const [beforeBox, beforeBody] = plain("div.lp-before", { role: "status", "aria-live": "polite" });
+    const canvasTitle = h("h3.lp-title", {}, t("section.canvas"));
+    const [barsBox, barsBody] = section(t("section.bars"));
+    const [blocksBox, blocksBody, blocksTitle] = section("");
+    const [whyBox, whyBody] = section(t("section.why"), true);
     const whatIf = new WhatIfView(panel);
     this.during = new During();
     const after = new After();
-    const [pastBox, pastBody] = section("Past runs", true);
+    const [pastBox, pastBody] = section(t("section.past"), true);
     this.parts = [
       { of: (s) => [s.machine], draw: (s) => fill(machine, machineText(s.machine)) },
       { of: (s) => [s.serverError, s.notices], draw: (s) => drawNotices(notices, s) },
@@ -45,12 +47,12 @@ export class View {
           before(beforeBody, barsBody, s, panel);
           // While something runs its own bars and blocks stand above.
           barsBox.hidden = !barsBody.childElementCount || s.active != null;
-          blocksBox.hidden = !blocks(blocksBody, s) || s.active != null;
+          blocksBox.hidden = !blocks(blocksTitle, blocksBody, s) || s.active != null;
           canvasTitle.hidden = s.active == null;
           whyBox.hidden = !why(whyBody, s);
         },
       },
-      { of: (s) => [s.whatIf, s.plan, s.machine], draw: (s) => whatIf.draw(s) },
+      { of: (s) => [s.whatIf, s.map, s.plan, s.machine], draw: (s) => whatIf.draw(s) },
       { of: (s) => [s.last], draw: (s) => after.draw(s.last) },
       { of: (s) => [s.runs], draw: (s) => (pastBox.hidden = !history(pastBody, s.runs)) },
     ];
@@ -96,7 +98,7 @@ export class View {
   }
 }
 
-function plain(tag: "div", attributes: Record<string, string>): [HTMLElement, HTMLElement] {
+function plain(tag: "div" | `div.${string}`, attributes: Record<string, string>): [HTMLElement, HTMLElement] {
   const body = h(tag, attributes);
   return [body, body];
 }
@@ -105,6 +107,6 @@ function drawNotices(place: HTMLElement, state: PanelState): void {
   fill(
     place,
     state.serverError && h("p.lp-bad", { role: "alert" }, state.serverError),
-    ...state.notices.map((text) => h("p.lp-notice", {}, text)),
+    ...state.notices.map((text) => engine("p.lp-notice", text)),
   );
 }

@@ -3,8 +3,11 @@
 import { CARDS, nearest, RAM_GIB, VRAM_GIB } from "../cards";
 import type { Panel } from "../panel";
 import type { PanelState } from "../state";
+import { t } from "../texts";
+import { axisName, gib } from "../words";
 import { brief } from "./before";
-import { fill, h, section } from "./dom";
+import { engine, fill, h, section } from "./dom";
+import { Heat } from "./heat";
 
 export class WhatIfView {
   readonly box: HTMLElement;
@@ -12,23 +15,26 @@ export class WhatIfView {
   private readonly vram: Slider;
   private readonly ram: Slider;
   private readonly card: HTMLSelectElement;
+  private readonly heat: Heat;
+  private drawnMap: unknown;
 
   constructor(panel: Panel) {
-    const [box, body] = section("What if", true);
+    const [box, body] = section(t("section.what_if"), true);
     this.box = box;
-    this.card = h("select", { "aria-label": "Card" }, h("option", { value: "" }, "this card's speed"),
-      ...CARDS.map(([key, name, gib]) => h("option", { value: key }, `${name}, ${gib} GiB`)));
-    this.vram = slider("VRAM", VRAM_GIB, (vramGib) => panel.whatIf({ vramGib }));
-    this.ram = slider("RAM", RAM_GIB, (ramGib) => panel.whatIf({ ramGib }));
+    this.card = h("select", { "aria-label": t("what_if.card") }, h("option", { value: "" }, t("what_if.this_card")),
+      ...CARDS.map(([key, name, size]) => h("option", { value: key },
+        t("what_if.option", { name, amount: gib(size * 2 ** 30, 0) }))));
+    this.vram = slider(axisName("vram"), VRAM_GIB, (vramGib) => panel.whatIf({ vramGib }));
+    this.ram = slider(axisName("ram"), RAM_GIB, (ramGib) => panel.whatIf({ ramGib }));
     this.card.addEventListener("change", () => {
       const card = CARDS.find(([key]) => key === this.card.value);
       panel.whatIf({ card: this.card.value, ...(card ? { vramGib: card[2] } : {}) });
     });
-    body.append(h("div.lp-what", {}, h("span", {}, "Card"), this.card,
-      ...this.vram.parts, ...this.ram.parts), this.result);
-    box.addEventListener("toggle", () => {
-      if ((box as HTMLDetailsElement).open && !panel.state.whatIf.plan) panel.whatIf({});
-    });
+    this.heat = new Heat(panel);
+    body.append(h("div.lp-what", {}, h("span", {}, t("what_if.card")), this.card,
+      ...this.vram.parts, ...this.ram.parts), this.result, this.heat.box);
+    (box as HTMLDetailsElement).open = panel.state.whatIf.open;
+    box.addEventListener("toggle", () => panel.openWhatIf((box as HTMLDetailsElement).open));
   }
 
   draw(state: PanelState): void {
@@ -38,7 +44,9 @@ export class WhatIfView {
     this.vram.set(vramGib);
     this.ram.set(ramGib);
     this.result.classList.toggle("lp-busy", busy);
-    fill(this.result, error ? h("p.lp-bad", {}, error) : plan ? brief(plan) : null);
+    fill(this.result, error ? engine("p.lp-bad", error) : plan ? brief(plan) : null);
+    if (this.drawnMap !== state.map) this.heat.draw(state);
+    this.drawnMap = state.map;
   }
 }
 
@@ -47,7 +55,7 @@ interface Slider { parts: HTMLElement[]; set(value: number): void }
 function slider(name: string, values: number[], onValue: (value: number) => void): Slider {
   const shown = h("output", { "aria-hidden": "true" });
   const input = h("input", { type: "range", min: 0, max: values.length - 1, step: 1,
-    "aria-label": `${name} of the other machine` });
+    "aria-label": t("what_if.slider", { axis: name }) });
   const say = (value: number) => {
     shown.textContent = `${value} GiB`;
     input.setAttribute("aria-valuetext", `${value} GiB`); // its own value is a place in a list
