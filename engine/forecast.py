@@ -14,6 +14,7 @@ from typing import Any
 
 from .errors import DoesNotFit
 from .planner.calibration import Calibration, choose_calibration, published_facts
+from .planner.cost import OUTSIDE_TERMS
 from .planner.explain import place_in_words, what_more_memory_changes
 from .planner.jsonform import margins_document, plan_document, refusal_document
 from .planner.plan import plan_request
@@ -21,7 +22,6 @@ from .planner.types import HardwareSnapshot, ModelFacts, Placement, Plan
 from .request import Request
 from .units import format_gib, format_seconds
 
-CONTEXT_TERM = "context and libraries"
 PROCESS_TERMS = ("interpreter and libraries", "sampling worker's host memory")
 BF16_TERMS = (  # what a CPU computes in float32 instead
     "key/value ring", "key/value store", "key/value chunks in flight", "dense-row accumulators",
@@ -128,6 +128,12 @@ def _rows_of(snapshot: HardwareSnapshot, *, learned: bool) -> Calibration:
     return machine_calibration(snapshot)
 
 
+def outside_bytes(phase: Mapping[str, Any]) -> int:
+    """Device memory that a phase's forecast holds beside the allocator: context and graphs."""
+    terms = phase.get("terms", ())
+    return sum(int(term["value"]) for term in terms if term["name"] in OUTSIDE_TERMS)
+
+
 def phase_forecasts(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """{phase: its object in the document}."""
     return {phase["phase"]: phase for phase in document["phases"]}
@@ -200,7 +206,7 @@ def _folded_onto_host(
             }
         ]
         for term in phase["terms"]:
-            if term["name"] == CONTEXT_TERM:
+            if term["name"] in OUTSIDE_TERMS:
                 continue
             if term["unit"] == "vram_bytes":
                 wider = 2 if term["name"] in BF16_TERMS else 1

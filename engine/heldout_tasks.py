@@ -38,12 +38,11 @@ def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, A
 
     from .bench import bench_step, context_bytes, disk_rate, limit_vram
     from .errors import MeasuredOverrun
-    from .forecast import forecast_for_run, phase_forecasts, placements_of
+    from .forecast import forecast_for_run, outside_bytes, phase_forecasts, placements_of
     from .geometry import Geometry
     from .heldout import TEXT_ROWS, machine_from
     from .meter import resident_bytes
     from .models import open_models
-    from .planner.calibration import choose_calibration
     from .request import Request
     from .run import choose_device
     from .sampling.schedules import schedule
@@ -68,8 +67,7 @@ def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, A
     if on_card:
         _give_back(torch)
         own = _libraries_loaded(torch, device, context_bytes)
-        planned = int(choose_calibration(machine)["memory.context"])
-        limit_vram(device, case["vram_gib"], max(own, planned))
+        limit_vram(device, case["vram_gib"], max(own, outside_bytes(forecast)))
     times = (schedule(8).steps()[2].distinct,)
     denoiser = StreamedDenoiser(
         models.checkpoint, times, placement, device,

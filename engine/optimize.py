@@ -170,15 +170,19 @@ def choose_trials(
             and choice.step.total <= SLOWEST_TRIED * planned.step.total
         ]
         for choice in [planned, *rivals][: max(1, most)]:
+            place = choice.candidate.placement
             trials.append(
                 Trial(
                     item.phase,
-                    choice.candidate.placement,
+                    place,
                     {
                         "seconds_per_step": choice.step.total,
                         "vram_peak_bytes": choice.candidate.vram_bytes,
                         "ram_peak_bytes": choice.candidate.ram_bytes,
-                        "context_bytes": int(calibration["memory.context"]),
+                        "context_bytes": int(calibration["memory.context"])
+                        + choice.memory.graph_bytes(
+                            place.resident_blocks, place.transfer_slots, place.half_slots
+                        ),
                     },
                 )
             )

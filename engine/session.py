@@ -8,16 +8,17 @@ MeasuredOverrun with that phase's forecast; nothing is retried here.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .errors import Cancelled, MeasuredOverrun, RequestError
 from .events import Event, Host
-from .forecast import CONTEXT_TERM
+from .forecast import outside_bytes
 from .meter import Meter, resident_bytes
 from .planner.types import Placement
 from .report import PhaseMeasurement, RunReport
@@ -39,6 +40,7 @@ class Session:
         self._forecasts = forecasts
         self._meter = Meter(device)
         self._phase = ""
+        self.previewer: Callable[[str, Callable[[], Tensor]], None] | None = None
 
     def __enter__(self) -> Session:
         return self
@@ -121,10 +123,18 @@ class Session:
         self.resources.callback(torch.cuda.set_per_process_memory_fraction, 1.0, self.device)
 
     def _planned_context_bytes(self) -> int:
-        """The largest that any phase's forecast gives the context."""
-        terms = [term for item in self._forecasts.values() for term in item.get("terms", ())]
-        values = [term["value"] for term in terms if term["name"] == CONTEXT_TERM]
-        return int(max(values, default=0))
+        """The largest that any phase's forecast holds beside the allocator."""
+        return max(map(outside_bytes, self._forecasts.values()), default=0)
+
+    def preview(self, make_latents: Callable[[], Tensor]) -> None:
+        """Offer a picture of latents [24, F, h, w] to whoever wants one: the run's own previewer,
+        or a host that makes its pictures itself."""
+        if self.previewer is not None:
+            self.previewer(self._phase, make_latents)
+            return
+        show = getattr(self.host, "preview", None)
+        if show is not None:
+            show(make_latents)
 
     def check_cancelled(self, where: str) -> None:
         """Raise Cancelled when the host asked to stop."""

@@ -59,7 +59,10 @@ TOY = ModelFacts(
 def toy_search(space: SearchSpace, **rows: float) -> PassSearch:
     """A model of three blocks of 100 bytes."""
     calibration = reference_rows().with_values(
-        memory__context=1000, memory__interpreter=500, memory__bind_reads=1
+        memory__context=1000,
+        memory__interpreter=500,
+        memory__bind_reads=1,
+        memory__graph_launch=1e-9,
     )
     if rows:
         calibration = calibration.with_values(**rows)

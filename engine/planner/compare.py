@@ -42,9 +42,24 @@ class Compared:
 
 
 def usable(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The rows of finished step measurements."""
+    """The rows of finished step measurements. What grew beside the allocator is in the peak."""
     kinds = ("step", "forecast")
-    return [row for row in rows if row.get("bench") in kinds and row.get("seconds_per_step")]
+    found = [row for row in rows if row.get("bench") in kinds and row.get("seconds_per_step")]
+    return [_with_growth(row) for row in found]
+
+
+def _with_growth(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row whose bench reports the growth of the context apart from the peak, as one peak."""
+    if "context_growth_bytes" not in row or not row.get("vram_peak_bytes"):
+        return row
+    context = row["context_bytes"]
+    growth = max(0, row["context_growth_bytes"], row.get("context_after_bytes", 0) - context)
+    row = {key: value for key, value in row.items() if key != "context_growth_bytes"}
+    return {
+        **row,
+        "vram_peak_bytes": row["vram_peak_bytes"] + growth,
+        "context_after_bytes": context + growth,
+    }
 
 
 def compare(row: Mapping[str, Any], facts: ModelFacts, calibration: Calibration) -> Compared:

@@ -19,6 +19,8 @@ from .types import Placement, Term
 from .workload import BF16, Workload
 
 VRAM, RAM, SECONDS = "vram_bytes", "ram_bytes", "seconds"
+OUTSIDE_TERMS = ("context and libraries", "captured graphs")  # not the allocator's
+MOST_GRAPHS = 64  # engine.model.replays
 LATENT_CHANNELS = 24
 LATENT_BUFFERS = 4  # latents, velocity, next latents, head output; float32
 ROPE_WIDTH = 64
@@ -48,6 +50,15 @@ def slot_bytes(work: Workload, half_slots: bool) -> int:
         return whole
     attention = min(work.facts.attention_half_bytes, work.facts.block_bytes)
     return max(attention, work.facts.block_bytes - attention) + work.facts.lora_block_bytes
+
+
+def captured_graphs(resident: int, slots: int, half: bool) -> int:
+    """Graphs of a pass: a write and a read sweep for every set of addresses a block can have.
+
+    Two half slots are one such set; of three, each pair of neighbours is one.
+    """
+    places = (1 if slots == 2 else slots) if half else slots
+    return min(MOST_GRAPHS, 2 * (places + resident))
 
 
 @dataclass(frozen=True)
@@ -131,12 +142,21 @@ class SampleMemory:
         return terms
 
     def weight_vram(self, placement: Placement) -> list[Term]:
-        """Resident blocks and transfer slots."""
+        """Resident blocks and transfer slots, and a graph of each sweep for every place of them."""
         size = slot_bytes(self.work, placement.half_slots)
+        graphs = self.graph_bytes(
+            placement.resident_blocks, placement.transfer_slots, placement.half_slots
+        )
         return [
+            term("captured graphs", graphs, VRAM, self.calibration.source("memory.graph_launch")),
             term("resident blocks", placement.resident_blocks * block_bytes(self.work), VRAM),
             term("transfer slots", placement.transfer_slots * size, VRAM),
         ]
+
+    def graph_bytes(self, resident: int, slots: int, half: bool) -> int:
+        """What captured graphs take beside the allocator."""
+        unit = self.calibration["memory.graph_launch"] * self.work.launches
+        return int(unit * captured_graphs(resident, slots, half))
 
     def fixed_ram(self) -> list[Term]:
         """What the worker holds on the host whatever the placement."""

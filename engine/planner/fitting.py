@@ -15,6 +15,7 @@ from typing import Any
 
 from .calibration import Calibration, Row
 from .compare import Compared, compare, usable
+from .cost import captured_graphs
 from .types import ModelFacts
 from .workload import BF16, Workload, block_seconds
 
@@ -71,8 +72,7 @@ def measured_rows(
 ) -> list[Row]:
     """Calibration rows that bench rows correct."""
     fit = Fit(list(rows), facts, before)
-    contexts = fit.column("context_bytes", "context_after_bytes")
-    fit.learn_values("memory.context", contexts, max, "B", "context beside the allocator")
+    _fit_outside(fit)
     disks = fit.column("disk_bytes_per_second")
     fit.learn_values("rates.disk", disks, statistics.median, "B/s", "the store's own reader")
     links = fit.column("link_bytes_per_second")
@@ -115,7 +115,8 @@ def envelope(points: Sequence[tuple[float, float, float]]) -> tuple[float, float
     The excess of a point is (a + b u - s) / whole. Two unknowns: the best lies where two of the
     lines meet, or one line and an axis.
     """
-    options = {(0.0, max(max(s / u for u, s, _ in points), 0.0))}
+    steepest = max((s / u for u, s, _ in points if u), default=0.0)
+    options = {(0.0, max(steepest, 0.0))}
     options.add((max(max(s for _, s, _ in points), 0.0), 0.0))
     for i, (u1, s1, _) in enumerate(points):
         for u2, s2, _ in points[:i]:
@@ -132,6 +133,32 @@ def envelope(points: Sequence[tuple[float, float, float]]) -> tuple[float, float
         return max((a + b * u - s) / whole for u, s, whole in points)
 
     return min((option for option in options if allowed(*option)), key=excess)
+
+
+def _fit_outside(fit: Fit) -> None:
+    """What is beside the allocator after a step: context, and so much for a captured launch.
+
+    Rows of a bench that captured nothing, or did not look again, say only what the context is.
+    """
+    points, seen = [], False
+    for item in fit.compared():
+        found = item.row.get("context_after_bytes")
+        if found:
+            place = item.placement
+            count = captured_graphs(place.resident_blocks, place.transfer_slots, place.half_slots)
+            points.append((float(count * item.memory.work.launches), float(found), float(found)))
+            seen = True
+        elif item.row.get("context_bytes"):
+            context = float(item.row["context_bytes"])
+            points.append((0.0, context, context))
+    if not points:
+        return
+    a, b = envelope(points) if seen else (max(s for _, s, _ in points), 0.0)
+    source = f"beside the allocator after a step, {len(points)} row(s)"
+    error = max((a + b * u - s) / whole for u, s, whole in points)
+    fit.learn("memory.context", a, error, "B", source)
+    if seen:
+        fit.learn("memory.graph_launch", max(b, 1.0), error, "B", source)
 
 
 def _fit_device(fit: Fit) -> None:

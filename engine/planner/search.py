@@ -135,7 +135,7 @@ class PassSearch:
 
     def _fitting(self, shape: Shape, budget: Budget) -> Iterator[tuple[int, int, int, int, int]]:
         """(resident, pinned, disk, device bytes, host bytes) of a shape, by resident blocks."""
-        keys, residual, _, slots, vram, ram = shape
+        keys, residual, half, slots, vram, ram = shape
         blocks, size, staging = self.work.facts.blocks, self.block_bytes, self.staging_bytes
         room = budget.ram_bytes - ram
         pins = budget.pin_bytes - self.host_bytes[keys, residual]
@@ -146,7 +146,8 @@ class PassSearch:
         if budget.vram_bytes < self.prologue or most < 0:
             return
         for resident in range(min(blocks - 1, most) + 1) if slots else range(blocks, blocks + 1):
-            if resident > most:
+            need = vram + resident * size + self.memory.graph_bytes(resident, slots, half)
+            if resident > most or need > budget.vram_bytes:
                 return
             pinned, rest, ring = blocks - resident, blocks - resident, 0
             if resident or weights < rest * size:  # resident blocks come through the ring as well
@@ -160,7 +161,7 @@ class PassSearch:
                 resident,
                 pinned,
                 rest - pinned,
-                max(vram + resident * size, self.prologue),
+                max(need, self.prologue),
                 ram + self.memory.with_root(ring + pinned * size),
             )
 
@@ -255,20 +256,23 @@ class PassSearch:
 
     def least_vram(self) -> int:
         """The smallest device peak of any placement."""
-        blocks = self.work.facts.blocks * self.block_bytes
-        needs = [vram + (0 if slots else blocks) for _, _, _, slots, vram, _ in self._shapes()]
-        return max(min(needs), self.prologue)
+        return max(min(map(self._least_of, self._shapes())), self.prologue)
+
+    def _least_of(self, shape: Shape) -> int:
+        """Device bytes of a shape with as few resident blocks as it can have."""
+        _, _, half, slots, vram, _ = shape
+        resident = 0 if slots else self.work.facts.blocks
+        graphs = self.memory.graph_bytes(resident, slots, half)
+        return vram + resident * self.block_bytes + graphs
 
     def least_ram(self, vram_bytes: int) -> int:
         """The smallest host peak of the placements within a device budget: blocks from disk."""
-        staging, size = self.staging_bytes, self.block_bytes
-        blocks = self.work.facts.blocks
-        needs = [
-            ram + self.memory.with_root(staging)
-            for _, _, _, slots, vram, ram in self._shapes()
-            if vram + (0 if slots else blocks * size) <= vram_bytes
-        ]
-        return min(needs)
+        staging = self.staging_bytes
+        return min(
+            shape[5] + self.memory.with_root(staging)
+            for shape in self._shapes()
+            if self._least_of(shape) <= vram_bytes
+        )
 
 
 def _preference(entry: tuple[float, Shape, tuple[int, int, int, int, int]]) -> tuple[float, ...]:

@@ -40,6 +40,8 @@ def rows_of(truth: Calibration) -> list[dict[str, Any]]:
             "stall_seconds": {"link": 0.0, "disk": 0.0},
         }
         priced = compare(row, FACTS, truth)
+        graphs = priced.memory.graph_bytes(0, place.transfer_slots, place.half_slots)
+        row["context_after_bytes"] = row["context_bytes"] + graphs
         row["seconds_per_step"] = priced.step.total
         row["vram_peak_bytes"] = priced.vram_bytes
         row["ram_peak_bytes"] = priced.ram_bytes
@@ -51,6 +53,7 @@ def rows_of(truth: Calibration) -> list[dict[str, Any]]:
 
 TRUTH = {
     "memory__context": 700_000_000.0,
+    "memory__graph_launch": 700e3,
     "memory__allocator": 90e6,
     "memory__chunk_temporaries": 7.5,
     "memory__interpreter": 1_500_000_000.0,
@@ -108,6 +111,17 @@ def test_a_margin_is_what_a_size_needed_beyond_a_forecast_from_the_others() -> N
     (learned,) = margin_rows(rows, FACTS, reference_rows())
     assert 300 << 20 <= learned.value <= 400 << 20
     assert not margin_rows(rows[:2], FACTS, reference_rows()), "two sizes say nothing"
+
+
+def test_growth_that_a_bench_reports_apart_belongs_to_the_peak() -> None:
+    rows = rows_of(reference_rows().with_values(**TRUTH))
+    for row in usable(rows):
+        growth = row.pop("context_after_bytes") - row["context_bytes"]
+        row["vram_peak_bytes"] -= growth
+        row["context_growth_bytes"] = growth
+    found = {row.name: row.value for row in measured_rows(rows, FACTS, reference_rows())}
+    assert found["memory.context"] == pytest.approx(700e6, rel=1e-6)
+    assert found["memory.graph_launch"] == pytest.approx(700e3, rel=1e-6)
 
 
 def test_rows_that_wait_do_not_teach_compute() -> None:
