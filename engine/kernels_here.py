@@ -15,7 +15,7 @@ from ..kernels.compose import Choice, Unusable, choose_ops, compute_dtype
 from ..kernels.machine import read_machine
 from ..kernels.verdicts import VerdictCache
 from ..kernels.weights import KINDS
-from .errors import KernelUnavailable, RequestError
+from .errors import KernelUnavailable, RequestError, WorkerDied
 from .learning import home
 
 CACHE_NAME = "kernels.json"
@@ -123,14 +123,24 @@ def probe_kernels(
     progress: Callable[[str], None] = lambda line: None,
     kinds: tuple[str, ...] = tuple(kind for kind in KINDS if kind != "plain"),
 ) -> dict[str, Any]:
-    """Judge and time every candidate on this card, keep the verdicts, give the document."""
-    from ..kernels.probe.table import probe, verdicts_of
+    """Judge and time every candidate on this card, keep each verdict at once, give the document.
+
+    Raises WorkerDied when the probing process cannot be started.
+    """
+    from ..kernels.probe.parent import ProbeFailed
+    from ..kernels.probe.table import probe, verdict_of
 
     machine = read_machine(device)
-    document = probe(machine, device, kinds=kinds, progress=progress)
+    cache = verdict_cache()
     when = {"time": datetime.now(UTC).isoformat(timespec="seconds")}
-    verdict_cache().write(machine, verdicts_of(document), when)
-    return document
+
+    def keep(task: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        cache.write(machine, {task["key"]: {task["name"]: verdict_of(result)}}, when)
+
+    try:
+        return probe(machine, device, kinds=kinds, progress=progress, keep=keep)
+    except ProbeFailed as failed:
+        raise WorkerDied("kernel probe", str(failed)) from failed
 
 
 def tune_kernels(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-NAMES = ("lowpeak", "torch", "triton", "comfy-kitchen", "safetensors", "numpy", "av")
+NAMES = (
+    "lowpeak", "torch", "triton", "comfy-kitchen", "sageattention", "flash-attn", "flash-attn-4",
+    "safetensors", "numpy", "av",
+)  # fmt: skip
 
 
 def read_versions() -> dict[str, str]:

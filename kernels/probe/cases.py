@@ -115,7 +115,7 @@ def _attention(
 
 
 def _heads(lengths, sizes: Sizes, device, dtype, scale: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries and keys of unit channels times `scale` per score's root; values with outliers.
+    """Queries and keys of unit channels, scores `scale` times larger; then values with outliers.
 
     Keys and values are rows of a longer buffer, as slices of the key ring are.
     """
@@ -128,8 +128,10 @@ def _heads(lengths, sizes: Sizes, device, dtype, scale: float) -> tuple[Tensor, 
         return made.to(dtype)
 
     q, k, v = draw(rows) * scale**0.5, draw(keys + 8)[8:] * scale**0.5, draw(keys + 8)[8:]
-    v[::97] *= 30
-    k[:, :, 5] += 4 * scale**0.5  # an offset channel, as normed keys have
+    k[:, :, 5] += 4 * scale**0.5  # offset channels, as real keys and values have
+    v[:, :, 7] += 2
+    if scale > 1:
+        v[::97] *= 30
     return q, k, v
 
 

@@ -19,10 +19,14 @@ from typing import Any
 
 BOOT = Path(__file__).with_name("boot.py")
 START_SECONDS = 180.0
-CANDIDATE_SECONDS = 120.0
+CANDIDATE_SECONDS = 90.0
 SAID_BYTES = 300
 
 Result = dict[str, Any]
+
+
+class ProbeFailed(Exception):
+    """The probing process could not be started; the message says how it ended."""
 
 
 def run_tasks(
@@ -32,8 +36,13 @@ def run_tasks(
     start_seconds: float = START_SECONDS,
     environment: Mapping[str, str] | None = None,
     progress: Callable[[str], None] = lambda line: None,
+    keep: Callable[[Mapping[str, Any], Result], None] = lambda task, result: None,
 ) -> dict[str, Result]:
-    """Results by task id: {"status", "detail", "figures", ...}; every task gets one."""
+    """Results by task id: {"status", "detail", "figures", ...}; every task gets one.
+
+    keep: takes each task and its result at once, so that what was found outlives a stop. Raises
+    ProbeFailed when a process does not even begin: that is no candidate's fault.
+    """
     results: dict[str, Result] = {}
     waiting = list(tasks)
     while waiting:
@@ -43,6 +52,7 @@ def run_tasks(
                 results[task["id"]] = result
                 waiting.remove(task)
                 progress(_line(task, result))
+                keep(task, result)
                 poisoned = result["status"] == "failed" and task["device"] != "cpu"
                 if not alive or poisoned:
                     break
@@ -94,11 +104,9 @@ class _Child:
         self, task: Mapping[str, Any], start_seconds: float, candidate_seconds: float
     ) -> tuple[Result, bool]:
         """Send a task and wait for its answer."""
+        if not self.ready:
+            self._begin(start_seconds)
         try:
-            if not self.ready:
-                if self._next(start_seconds) is None:
-                    return self._dead("the probe's process"), False
-                self.ready = True
             assert self.process.stdin is not None
             self.process.stdin.write(json.dumps(task) + "\n")
             self.process.stdin.flush()
@@ -110,10 +118,21 @@ class _Child:
                     return {k: v for k, v in message.items() if k != "done"}, True
         except queue.Empty:
             self.process.kill()
-            limit = candidate_seconds if self.ready else start_seconds
-            return {"status": "hung", "detail": f"no answer within {limit:.0f} s"}, False
+            return {
+                "status": "hung",
+                "detail": f"no answer within {candidate_seconds:.0f} s",
+            }, False
         except OSError:
             return self._dead("the candidate"), False
+
+    def _begin(self, seconds: float) -> None:
+        try:
+            self.ready = self._next(seconds) is not None
+        except queue.Empty:
+            self.process.kill()
+            raise ProbeFailed(f"the probing process was not ready within {seconds:.0f} s") from None
+        if not self.ready:
+            raise ProbeFailed(self._dead("the probing process")["detail"])
 
     def _next(self, seconds: float) -> dict[str, Any] | None:
         return self.lines.get(timeout=seconds)

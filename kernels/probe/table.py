@@ -98,17 +98,16 @@ def probe(
     }
 
 
+def verdict_of(result: Mapping[str, Any]) -> Verdict:
+    """A result as the registry reads it."""
+    seconds = result.get("figures", {}).get("seconds")
+    return Verdict(result["status"], result.get("detail", ""), seconds)
+
+
 def verdicts_of(document: Mapping[str, Any]) -> dict[str, dict[str, Verdict]]:
     """Verdicts of a probe's document."""
     return {
-        key: {
-            name: Verdict(
-                result["status"],
-                result.get("detail", ""),
-                result.get("figures", {}).get("seconds"),
-            )
-            for name, result in results.items()
-        }
+        key: {name: verdict_of(result) for name, result in results.items()}
         for key, results in document["ops"].items()
     }
 

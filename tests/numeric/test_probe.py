@@ -11,7 +11,8 @@ import torch
 
 from lowpeak.kernels.catalogue import CATALOGUE
 from lowpeak.kernels.machine import Machine
-from lowpeak.kernels.probe.parent import run_tasks
+from lowpeak.kernels.probe import parent
+from lowpeak.kernels.probe.parent import ProbeFailed, run_tasks
 from lowpeak.kernels.probe.table import probe_text, tasks_for, verdicts_of
 from lowpeak.kernels.registry import Implementation, Needs, Question, Verdict, choose
 from lowpeak.kernels.verdicts import VerdictCache, machine_key
@@ -35,7 +36,7 @@ FAKES = {  # name -> (op, function, exact), what must come of it
     "wrong lse": ("global attention", "wrong_lse", "inaccurate", "log-sum-exp"),
     "own output": ("linear", "own_output", "inaccurate", "does not write the output"),
     "coarse": ("linear", "coarse", "inaccurate", "product"),
-    "hang": ("window attention", "hang", "hung", "no answer within 6 s"),
+    "hang": ("window attention", "hang", "hung", "no answer within 8 s"),
 }
 
 
@@ -52,7 +53,9 @@ def results() -> dict:
     assert not refused and len(tasks) == len(FAKES)
     order = list(FAKES)
     tasks.sort(key=lambda task: order.index(task["name"]))
-    found = run_tasks(tasks, candidate_seconds=6)
+    kept = []
+    found = run_tasks(tasks, candidate_seconds=8, keep=lambda task, _: kept.append(task["id"]))
+    assert kept == [task["id"] for task in tasks]
     return {task["name"]: found[task["id"]] for task in tasks}
 
 
@@ -79,6 +82,21 @@ def test_verdicts_keep_a_liar_out_and_say_why(results):
     assert found.name == "honest"
     assert found.against["lie"].startswith("probe: inaccurate, values: relative error")
     assert "lie" in probe_text(document) and "inaccurate" in probe_text(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "seconds"),
+    [
+        ("raise SystemExit(4)", "exit code 4", 60),
+        ("import time; time.sleep(60)", "not ready within 1 s", 1),
+    ],
+)
+def test_a_process_that_does_not_begin_is_no_verdict(monkeypatch, tmp_path, text, says, seconds):
+    boot = tmp_path / "boot.py"
+    boot.write_text(text)
+    monkeypatch.setattr(parent, "BOOT", boot)
+    with pytest.raises(ProbeFailed, match=says):
+        run_tasks([{"id": "a", "op": "x", "kind": "", "name": "y"}], start_seconds=seconds)
 
 
 def test_only_what_a_machine_can_run_is_probed():
