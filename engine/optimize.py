@@ -246,7 +246,6 @@ def optimize_here(
     progress: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Optimise `request` on this machine. Raises RequestError without a CUDA device."""
-    from .doctor import measured_rates
     from .models import open_models
     from .run import choose_device
     from .snapshot import cap_snapshot
@@ -257,8 +256,12 @@ def optimize_here(
     def machine() -> HardwareSnapshot:
         return cap_snapshot(read_snapshot(), vram_gib=vram_gib, ram_gib=ram_gib)
 
+    def rates() -> dict[str, Any]:
+        with Worker() as worker:
+            return dict(worker.run(f"{TASKS}:rates", {"checkpoint": str(checkpoint)}))
+
     work = Optimizer(
         checkpoint, device, vram_gib, ram_gib, most, progress, snapshot=machine,
-        rates=lambda: measured_rates(checkpoint),
+        rates=rates,
     )  # fmt: skip
     return work.run(request, open_models(checkpoint, "cpu").facts())

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 TEXT_ROWS = 256
 
 
+def rates(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, float | None]:
+    """Link and disk, measured and kept; in a worker, so that its context does not stay."""
+    from .doctor import measured_rates
+
+    return measured_rates(Path(arguments["checkpoint"]))
+
+
 def run_pass(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, Any]:
     """All evaluations of a pass from noise, random text rows; its times, peaks and a checksum.
 

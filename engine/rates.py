@@ -31,6 +31,8 @@ FILE = "rates.json"
 VERSION = 1
 LINK_BYTES = 432 * MIB  # about a block
 DISK_BYTES = 768 * MIB
+LEAST_FILES_BYTES = 256 * MIB
+MOST_FILES = 6
 REPEATS = 5
 LEAST_RATE, MOST_RATE = 1e6, 1e13  # bytes a second; anything else is a broken clock
 
@@ -103,18 +105,20 @@ def disk_key(folder: Path) -> str:
 def measure_rates(
     device: torch.device, device_name: str, folder: Path, files: Sequence[Path] = ()
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Measure and keep. files: block files to read; without any, one is written into `folder`."""
+    """Measure and keep. files: block files to read; without any that are large enough, one is
+    written beside them, or into `folder`."""
     date = datetime.date.today().isoformat()
     found: dict[str, dict[str, dict[str, Any]]] = {"link": {}, "disk": {}}
     link = measure_link(device)
     if link is not None:
         found["link"][device_name] = {"bytes_per_second": link, "date": date}
-    disk = block_read_rate(files) if files else made_file_rate(folder)
-    found["disk"][disk_key(files[0] if files else folder)] = {
-        "bytes_per_second": disk,
-        "date": date,
-        "read": "block files" if files else "a file made for it",
-    }
+    place = files[0].parent if files else folder
+    whole = sum(sorted((path.stat().st_size for path in files), reverse=True)[:MOST_FILES])
+    real = whole >= LEAST_FILES_BYTES  # small ones would measure the opening of files
+    disk = block_read_rate(files) if real else made_file_rate(place)
+    if disk is not None:
+        read = "block files" if real else "a file made for it"
+        found["disk"][disk_key(place)] = {"bytes_per_second": disk, "date": date, "read": read}
     keep_rates(found)
     return found
 
@@ -150,7 +154,7 @@ def measure_link(device: torch.device) -> float | None:
         source.close()
 
 
-def block_read_rate(files: Sequence[Path], most: int = 6) -> float | None:
+def block_read_rate(files: Sequence[Path], most: int = MOST_FILES) -> float | None:
     """Bytes a second of the store's own reader over the largest `most` files, None without any."""
     from concurrent.futures import ThreadPoolExecutor
 

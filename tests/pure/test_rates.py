@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from planner_tools import machine
 
+from lowpeak.engine import rates
 from lowpeak.engine.planner.calibration import choose_calibration
 from lowpeak.engine.rates import disk_key, keep_rates, known_rates, made_file_rate, with_known_rates
 
@@ -73,3 +74,16 @@ def test_a_disk_is_measured_with_a_file_that_is_gone_afterwards(tmp_path: Path) 
     rate = made_file_rate(tmp_path, 8 << 20)
     assert rate is not None and rate > 1e5
     assert list(tmp_path.iterdir()) == []
+
+
+def test_small_files_do_not_stand_for_a_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("LOWPEAK_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(rates, "made_file_rate", lambda folder: 5e9 if folder == tmp_path else None)
+    small = tmp_path / "block.safetensors"
+    small.write_bytes(bytes(4096))
+    found = rates.measure_rates(torch.device("cpu"), "", tmp_path / "elsewhere", [small])
+    assert [entry["bytes_per_second"] for entry in found["disk"].values()] == [5e9]
+    assert known_rates()["disk"] == found["disk"] and found["link"] == {}
