@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from .blocks import BlockStore
+from .checkpoint.convert import saving_of
 from .checkpoint.index import Checkpoint, open_checkpoint
 from .errors import CheckpointError
 from .facts import facts_of, text_sizes
@@ -76,8 +77,9 @@ class ModelSet:
         }
 
     def notices(self) -> tuple[str, ...]:
-        """What a user should know about these files."""
-        return self.checkpoint.notes
+        """What a user should know about these files, and what converting them would save."""
+        saving = saving_of(self.checkpoint)
+        return self.checkpoint.notes if saving is None else (*self.checkpoint.notes, saving)
 
     def check(self) -> None:
         """Read every part's header. Raises CheckpointError for one that is missing or damaged."""

@@ -175,7 +175,7 @@ def convert(
 
 def saving_of(checkpoint: Checkpoint) -> str | None:
     """One sentence on what converting would save, None when there is nothing to save."""
-    if checkpoint.layout == "edge" or not checkpoint.has_projections:
+    if checkpoint.layout == "edge" or not checkpoint.has_projections or checkpoint.pruned:
         return None
     now = sum(file.identity.size_bytes for file in checkpoint.files)
     after = output_bytes(checkpoint.config, "fp8-rowwise", schedules_for(), projections=False)

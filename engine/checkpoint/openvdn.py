@@ -205,10 +205,7 @@ def check_adapters(adapters: Sequence[Adapter], config: ModelConfig) -> None:
 def stage_notes(adapters: Iterable[Adapter]) -> tuple[str, ...]:
     """What a user should know about a stage that is merged when read."""
     names = [adapter.name for adapter in adapters]
-    notes = [
-        "Adapters are merged while blocks are read; `lowpeak models convert` does it once and "
-        "halves the bytes that every step moves."
-    ]
+    notes = ["The stage's adapters are merged while blocks are read."]
     if "turbo" not in names:
         notes.append("No turbo adapter: 8 steps will look unfinished, about 50 are needed.")
     return tuple(notes)

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from lowpeak.engine.checkpoint.assemble import assemble, plain_state
 from lowpeak.engine.checkpoint.comfy import open_comfy
-from lowpeak.engine.checkpoint.convert import convert
+from lowpeak.engine.checkpoint.convert import convert, saving_of
 from lowpeak.engine.checkpoint.header import write_tensors
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.checkpoint.names import (
@@ -335,6 +335,7 @@ def test_pruned_comfy_files_read_their_time_table(toys, tmp_path, config) -> Non
     assert error(block["step_1"].float(), exact.reshape(6, -1)) < 2**-6
     with pytest.raises(CheckpointError, match="pruned base cannot take"):
         open_checkpoint(path, stage=toys["comfy"] / "vdn" / "stage-toy")
+    assert saving_of(checkpoint) is None, "it cannot be converted"
     with pytest.raises(CheckpointError, match="lost its time embedder"):
         convert(path, tmp_path / "out")
 

@@ -27,6 +27,7 @@ from lowpeak.engine.errors import CheckpointError, DoesNotFit, RequestError
 from lowpeak.engine.model.layout import build_layout
 from lowpeak.engine.model.modulation import ScheduleCursor
 from lowpeak.engine.model.plain import PlainModel
+from lowpeak.engine.models import open_models
 from lowpeak.engine.sampling.packing import packed_model_fn
 from lowpeak.engine.sampling.schedules import schedule
 from lowpeak.engine.sampling.solver import euler
@@ -246,6 +247,9 @@ def test_unknown_options_are_request_errors(toys, tmp_path) -> None:
 
 def test_loading_says_what_conversion_would_save(toys) -> None:
     assert "GB" in (saving_of(open_checkpoint(toys["openvdn"])) or "")
+    for source, says in (("openvdn", True), ("comfy", True), ("edge-int8", False)):
+        notices = open_models(toys[source], "cpu").notices()
+        assert any("models convert" in line for line in notices) is says, source
     assert saving_of(open_checkpoint(toys["edge-int8"])) is None
 
 
