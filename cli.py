@@ -186,6 +186,9 @@ def generate(
     device: Device = "auto",
     resume: Annotated[Path | None, typer.Option(help="V.request.json of an earlier run.")] = None,
     stop_after: Annotated[str | None, typer.Option(help="encode, first or sample.")] = None,
+    preview: Annotated[
+        Path | None, typer.Option(help="A JPEG, rewritten while sampling, twice a second at most.")
+    ] = None,
     keep_prompt: Annotated[bool, typer.Option(help="Keep the prompt in the report.")] = False,
     workers: Annotated[
         bool | None,
@@ -223,8 +226,9 @@ def generate(
         checkpoint=find_checkpoint(checkpoint), out=resumed_out(out, resume), vram_gib=vram_gib,
         ram_gib=ram_gib, device=device, stop_after=stop_after, resume=resume,
         keep_prompt=keep_prompt, prompt_given=text is not None, lora_mode=lora_mode,
+        previews=preview is not None,
     )  # fmt: skip
-    with console_host(quiet=as_json) as host:
+    with console_host(quiet=as_json, preview=preview) as host:
         report = launch(request, options, host, tuple(notices), workers=workers)
     return Answer(report, report_text(report, options.out))
 

@@ -7,6 +7,7 @@ has gone on for two seconds, so that short work leaves no flicker. All own text 
 
 from __future__ import annotations
 
+import base64
 import signal
 import sys
 import time
@@ -17,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from .events import Event
-from .files import RunFiles
+from .files import RunFiles, replacing
 from .units import format_gib, format_seconds
 
 BAR_AFTER_SECONDS = 2.0
@@ -25,9 +26,11 @@ FileProgress = Callable[[int, int, str], None]  # done, all, name
 
 
 class ConsoleHost:
-    """Shows events on standard error. `quiet` leaves only notices."""
+    """Shows events on standard error. `quiet` leaves only notices. preview: a JPEG that is
+    rewritten with every preview picture."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, preview: Path | None = None) -> None:
+        self._preview = preview
         self._bars_wanted = not quiet and sys.stderr.isatty()
         self._quiet = quiet
         self._stop = False
@@ -49,6 +52,11 @@ class ConsoleHost:
 
     def emit(self, event: Event) -> None:
         """Show one event."""
+        if event.kind == "preview":
+            if self._preview is not None:
+                with replacing(self._preview) as partial:
+                    partial.write_bytes(base64.b64decode(event.picture))
+            return
         if event.phase != self._phase:
             self._end_bar()
             self._phase, self._phase_began_seconds = event.phase, time.monotonic()
@@ -98,9 +106,9 @@ def measured_line(event: Event) -> str:
 
 
 @contextmanager
-def console_host(*, quiet: bool = False) -> Iterator[ConsoleHost]:
+def console_host(*, quiet: bool = False, preview: Path | None = None) -> Iterator[ConsoleHost]:
     """A host whose first Ctrl-C cancels and whose second one interrupts; handlers are put back."""
-    host = ConsoleHost(quiet=quiet)
+    host = ConsoleHost(quiet=quiet, preview=preview)
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if host.is_cancelled():

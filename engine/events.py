@@ -7,12 +7,15 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 PHASES = ("encode", "sample_low", "upscale", "sample_high", "decode")
 Phase = Literal["encode", "sample_low", "upscale", "sample_high", "decode"]
-Kind = Literal["forecast", "measured", "progress", "notice"]
+Kind = Literal["forecast", "measured", "progress", "notice", "preview"]
 
 
 @dataclass(frozen=True)
 class Event:
-    """One message of the `lowpeak.run` stream. Bytes, seconds; None means unknown, never zero."""
+    """One message of the `lowpeak.run` stream. Bytes, seconds; None means unknown, never zero.
+
+    picture: of a `preview`, a JPEG in base64.
+    """
 
     kind: Kind
     phase: str
@@ -25,6 +28,7 @@ class Event:
     ram_peak_bytes: int | None = None
     seconds: float | None = None
     terms: tuple[dict[str, Any], ...] = field(default=())
+    picture: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The event without its unknown fields."""

@@ -34,6 +34,7 @@ from .pictures import load_pictures
 from .planner.adapters import MODES, planned_mode
 from .planner.calibration import choose_calibration
 from .planner.types import ModelFacts
+from .previews import Previewer, find_factors
 from .references import ReferenceMedia, load_references
 from .report import RunReport
 from .request import Request
@@ -54,6 +55,7 @@ class RunOptions:
     out: the video. resume: report or video of an earlier run to go on from. device: auto, cpu or
     cuda. stop_after: encode, first or sample. prompt_given: False when a resumed request came
     without its prompt. metadata: goes into the video file. lora_mode: auto, merged or online.
+    previews: send small pictures while sampling.
     """
 
     checkpoint: Path
@@ -67,6 +69,7 @@ class RunOptions:
     prompt_given: bool = True
     metadata: Mapping[str, Any] = field(default_factory=dict)
     lora_mode: str = "auto"
+    previews: bool = False
 
     def __post_init__(self) -> None:
         if self.stop_after is not None and self.stop_after not in STOPS:
@@ -182,6 +185,13 @@ def condition_and_sample(
         keep_conditioning()
     if options.stop_after == "encode":
         return
+
+    if options.previews:
+        with session.span("preview factors"):
+            factors = find_factors(models)
+            session.release_device_cache()
+        if factors is not None:
+            session.previewer = Previewer(factors, session.host)
 
     def keep_first_pass(latents: SampledLatents) -> None:
         about = {"run": saved.run_id, "settings": settings_of(request, first=True)}

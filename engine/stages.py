@@ -239,7 +239,6 @@ def _walk(
         model = denoiser.bind(layout, conditioning.text.embeds, start.condition_rows, *heard)
     session.progress(0, item.evaluations)
     measured.steps_started_unix = time.time()
-    show = getattr(session.host, "preview", None)  # hosts without a screen have none
     began = time.perf_counter()
 
     def finished(result: StepResult) -> None:
@@ -249,8 +248,7 @@ def _walk(
         measured.steps += 1
         began = now
         session.progress(measured.steps, result.times.steps, measured.step_seconds[-1])
-        if show is not None:
-            show(lambda: _latents(result.denoised_video, item.geometry)[0])
+        session.preview(lambda: _latents(result.denoised_video, item.geometry)[0])
 
     try:
         return euler(
