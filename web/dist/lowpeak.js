@@ -1,5 +1,5 @@
 import { api as sa } from "../../scripts/api.js";
-import { app as as } from "../../scripts/app.js";
+import { app as cs } from "../../scripts/app.js";
 const oa = "unknown", ia = "{width} × {height}", ra = {
   "tab.tooltip": "Lowpeak: will it fit, how long will it take",
   "axis.vram": "VRAM",
@@ -142,7 +142,34 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "error.silent": "ComfyUI does not answer.",
   "error.routes": "Lowpeak's routes are missing: its server part did not load.",
   "error.status": "ComfyUI answered {status}."
-}, aa = "未知", ca = "{width} × {height}", ua = {
+}, aa = {
+  "VRAM: {free} free, {margin} margin kept": "显存空闲 {free}，预留 {margin}",
+  "RAM: {free} available, {margin} margin kept": "内存可用 {free}，预留 {margin}",
+  "{n} of {all} blocks resident, {pinned} in pinned memory, {disk} read from disk at every step": "{all} 个块：{n} 个常驻显卡，{pinned} 个在锁页内存，{disk} 个每步从磁盘读取",
+  "keys and values of the whole clip stay on the device": "整段视频的键和值都留在显卡上",
+  "keys and values are computed again for each window instead of kept": "键和值不保留，每个窗口重新计算",
+  "keys and values wait in host memory": "键和值放在内存里",
+  "the residual stream waits in host memory, a chunk at a time": "残差流放在内存里，每次取一段",
+  "{n} transfer slot(s) of half a block": "{n} 个传输槽，每个放半个块",
+  "{n} transfer slot(s) of a block": "{n} 个传输槽，每个放一个块",
+  "limited by compute; link and disk are at most {busy} % busy and hide behind it": "瓶颈是计算；总线和磁盘最多占用 {busy} %，藏在计算之后",
+  "limited by the link: {stall} of {total} waiting": "瓶颈是显卡总线：{total} 里等待 {stall}",
+  "limited by the disk: {stall} of {total} waiting": "瓶颈是磁盘：{total} 里等待 {stall}",
+  "the fastest placement would be {loss} % faster; within {tie} % the smallest VRAM peak is kept ({peak})": "最快的安排只快 {loss} %；差别在 {tie} % 以内时取显存峰值最小的（{peak}）",
+  "the fastest placement that fits": "放得下的最快安排",
+  "{more} more VRAM: changes nothing worth naming": "显存多 {more}：没有明显变化",
+  "{more} more RAM: changes nothing worth naming": "内存多 {more}：没有明显变化",
+  "{more} more VRAM: would still not fit": "显存多 {more}：还是放不下",
+  "{more} more RAM: would still not fit": "内存多 {more}：还是放不下",
+  "{more} more VRAM: would fit, {time}": "显存多 {more}：放得下，{time}",
+  "{more} more RAM: would fit, {time}": "内存多 {more}：放得下，{time}",
+  "{more} more VRAM: {gain} faster ({how})": "显存多 {more}：快 {gain}（{how}）",
+  "{more} more RAM: {gain} faster ({how})": "内存多 {more}：快 {gain}（{how}）",
+  "rates of {card}: the data sheet's peaks times our efficiency; none is measured": "{card} 的速度按数据手册峰值乘以我们的效率估计，没有实测",
+  "That checkpoint is not here; sizes of the published model are used.": "没有找到该模型文件，按公开模型的大小计算。",
+  "{n} other process(es) compute on the GPU": "显卡上还有 {n} 个其他进程在计算",
+  "the GPU is slowing down because it is hot: times will be longer": "显卡过热降速：用时会更长"
+}, ca = "未知", ua = "{width} × {height}", fa = {
   "tab.tooltip": "Lowpeak：放不放得下，要多久",
   "axis.vram": "显存",
   "axis.ram": "内存",
@@ -156,7 +183,7 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "limit.compute": "显卡速度",
   "limit.link": "显卡总线",
   "limit.disk": "磁盘",
-  unknown: aa,
+  unknown: ca,
   "time.seconds": "{s} 秒",
   "time.minutes": "{m} 分 {s} 秒",
   "time.hours": "{h} 小时 {m} 分",
@@ -166,7 +193,7 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "list.comma": "，",
   "list.stop": "。",
   "list.end": "。",
-  size: ca,
+  size: ua,
   "size.length": "{width} × {height} · {s} 秒",
   "machine.no_gpu": "没有显卡",
   "machine.axis": "{axis} {amount}",
@@ -284,29 +311,43 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "error.silent": "ComfyUI 没有响应。",
   "error.routes": "缺少 Lowpeak 的接口：它的服务器部分没有加载。",
   "error.status": "ComfyUI 返回了 {status}。"
-}, Ps = { en: ra, zh: ua };
-let Ds = "en";
-function Ai(e) {
+}, Rs = { en: ra, zh: fa };
+let Ll = "en";
+function Li(e) {
   const t = String(e ?? "").toLowerCase().split(/[-_]/)[0];
-  return t in Ps ? t : "en";
+  return t in Rs ? t : "en";
 }
-function fa(e) {
-  Ds = Ai(e);
+function pa(e) {
+  Ll = Li(e);
 }
-function sn() {
-  return Ds;
+function ol() {
+  return Ll;
 }
 function v(e, t = {}) {
-  return Ps[Ds][e].replace(/\{(\w+)\}/g, (l, n) => String(t[n]));
+  return Rs[Ll][e].replace(/\{(\w+)\}/g, (n, l) => String(t[l]));
 }
 function Yt(e) {
   return e.join(v("list.comma"));
 }
-class cs extends Error {
+const ha = {
+  zh: Object.entries(aa).map(([e, t]) => [da(e), t])
+};
+function da(e) {
+  const t = e.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
+  return new RegExp(`^${t.replace(/\{(\w+)\}/g, "(?<$1>.+?)")}$`, "i");
 }
-class pa {
-  constructor(t, l) {
-    this.app = t, this.api = l;
+function ma(e) {
+  for (const [t, n] of ha[Ll] ?? []) {
+    const l = t.exec(e);
+    if (l) return n.replace(/\{(\w+)\}/g, (s, a) => l.groups?.[a] ?? "");
+  }
+  return null;
+}
+class us extends Error {
+}
+class ga {
+  constructor(t, n) {
+    this.app = t, this.api = n;
   }
   app;
   api;
@@ -324,16 +365,16 @@ class pa {
   run(t) {
     return this.ask(`/lowpeak/runs/${encodeURIComponent(t)}`);
   }
-  forecast(t, l = {}) {
+  forecast(t, n = {}) {
     return this.ask("/lowpeak/forecast", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ prompt: t, ...l })
+      body: JSON.stringify({ prompt: t, ...n })
     });
   }
   /** One line of the capacity map: a cell for each amount of VRAM. */
-  async cells(t, l, n) {
-    const s = JSON.stringify({ prompt: t, ...n, each_vram_gib: l }), r = { method: "POST", headers: { "Content-Type": "application/json" }, body: s };
+  async cells(t, n, l) {
+    const s = JSON.stringify({ prompt: t, ...l, each_vram_gib: n }), r = { method: "POST", headers: { "Content-Type": "application/json" }, body: s };
     return (await this.ask("/lowpeak/forecast", r)).cells;
   }
   /** ComfyUI's language. */
@@ -345,58 +386,58 @@ class pa {
   }
   /** Changes whenever a widget, a link or a node does that a forecast could depend on. */
   signature() {
-    const t = [], l = (n) => {
-      for (const s of n?.nodes ?? n?._nodes ?? [])
-        if (s.subgraph && l(s.subgraph), !!/Lowpeak|MiniMaxH3|Primitive/.test(s.type ?? "")) {
+    const t = [], n = (l) => {
+      for (const s of l?.nodes ?? l?._nodes ?? [])
+        if (s.subgraph && n(s.subgraph), !!/Lowpeak|MiniMaxH3|Primitive/.test(s.type ?? "")) {
           t.push(s.id, s.type, s.mode);
           for (const a of s.widgets ?? [])
-            (["number", "boolean"].includes(typeof a.value) || ha(a.value)) && t.push(a.value);
+            (["number", "boolean"].includes(typeof a.value) || wa(a.value)) && t.push(a.value);
           for (const a of s.inputs ?? []) t.push(a.link ?? 0);
         }
     };
-    return l(this.graph()), JSON.stringify(t);
+    return n(this.graph()), JSON.stringify(t);
   }
   /** Set widgets; gives the settings whose widget was not found. */
   apply(t) {
-    const l = [];
-    for (const n of t) {
-      const s = this.find(n.node)?.widgets?.find((a) => a.name === n.widget);
+    const n = [];
+    for (const l of t) {
+      const s = this.find(l.node)?.widgets?.find((a) => a.name === l.widget);
       if (!s) {
-        l.push(n);
+        n.push(l);
         continue;
       }
-      s.value = n.value, s.callback?.(n.value);
+      s.value = l.value, s.callback?.(l.value);
     }
-    return this.graph()?.setDirtyCanvas?.(!0, !0), this.app.extensionManager.workflow?.activeWorkflow?.changeTracker?.checkState?.(), l;
+    return this.graph()?.setDirtyCanvas?.(!0, !0), this.app.extensionManager.workflow?.activeWorkflow?.changeTracker?.checkState?.(), n;
   }
   graph() {
     return this.app.rootGraph ?? this.app.graph;
   }
   /** Ids inside subgraphs read "12:5": node 5 of the subgraph that is node 12. */
   find(t) {
-    let l = this.graph(), n;
+    let n = this.graph(), l;
     for (const s of t.split(":"))
-      n = l?.getNodeById(s) ?? l?.getNodeById(Number(s)), l = n?.subgraph;
-    return n ?? void 0;
+      l = n?.getNodeById(s) ?? n?.getNodeById(Number(s)), n = l?.subgraph;
+    return l ?? void 0;
   }
-  async ask(t, l) {
-    let n;
+  async ask(t, n) {
+    let l;
     try {
-      n = await this.api.fetchApi(t, l);
+      l = await this.api.fetchApi(t, n);
     } catch {
-      throw new cs(v("error.silent"));
+      throw new us(v("error.silent"));
     }
-    const a = (Date.parse(n.headers.get("Date") ?? "") - Date.now()) / 1e3;
+    const a = (Date.parse(l.headers.get("Date") ?? "") - Date.now()) / 1e3;
     Math.abs(a) > 2 && (this.skew = a);
-    const r = await n.json().catch(() => null);
-    if (n.ok && r) return r;
-    throw n.status === 404 && !r ? new cs(v("error.routes")) : new cs(r?.message || v("error.status", { status: n.status }));
+    const r = await l.json().catch(() => null);
+    if (l.ok && r) return r;
+    throw l.status === 404 && !r ? new us(v("error.routes")) : new us(r?.message || v("error.status", { status: l.status }));
   }
 }
-function ha(e) {
+function wa(e) {
   return typeof e == "string" && e.length < 80;
 }
-const bs = [
+const vs = [
   ["rtx-3050-8", "RTX 3050", 8],
   ["rtx-3060", "RTX 3060", 12],
   ["rtx-3080", "RTX 3080", 10],
@@ -411,74 +452,74 @@ const bs = [
   ["rtx-5080", "RTX 5080", 16],
   ["rtx-5090", "RTX 5090", 32],
   ["rtx-pro-6000", "RTX Pro 6000", 96]
-], da = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96], ma = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256], ga = [4, 6, 8, 10, 12, 16, 24, 32], Ei = [8, 12, 16, 24, 32, 64];
-function vs(e, t) {
-  let l = 0;
-  return e.forEach((n, s) => {
-    Math.abs(n - t) < Math.abs(e[l] - t) && (l = s);
-  }), l;
+], ba = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96], va = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256], xa = [4, 6, 8, 10, 12, 16, 24, 32], Pi = [8, 12, 16, 24, 32, 64];
+function xs(e, t) {
+  let n = 0;
+  return e.forEach((l, s) => {
+    Math.abs(l - t) < Math.abs(e[n] - t) && (n = s);
+  }), n;
 }
-const wa = 200, ba = ["LowpeakSample", "LowpeakRefine", "LowpeakPlan"], Li = 50;
-function va(e) {
-  return Object.values(e).some((t) => ba.includes(t.class_type));
+const ka = 200, ya = ["LowpeakSample", "LowpeakRefine", "LowpeakPlan"], Ri = 50;
+function _a(e) {
+  return Object.values(e).some((t) => ya.includes(t.class_type));
 }
-function us(e) {
-  const t = (l) => typeof l == "string" && l.length > wa ? "" : l;
+function fs(e) {
+  const t = (n) => typeof n == "string" && n.length > ka ? "" : n;
   return Object.fromEntries(
-    Object.entries(e).map(([l, n]) => [
-      l,
+    Object.entries(e).map(([n, l]) => [
+      n,
       {
-        class_type: n.class_type,
+        class_type: l.class_type,
         inputs: Object.fromEntries(
-          Object.entries(n.inputs ?? {}).filter(([s]) => s !== "prompt" && s !== "text").map(([s, a]) => [s, t(a)])
+          Object.entries(l.inputs ?? {}).filter(([s]) => s !== "prompt" && s !== "text").map(([s, a]) => [s, t(a)])
         )
       }
     ])
   );
 }
-function xa(e, t, l) {
-  const n = t == null ? void 0 : e[t];
-  if (!n || t == null) return [];
-  const s = ya(e, t, n), a = e[s];
+function Sa(e, t, n) {
+  const l = t == null ? void 0 : e[t];
+  if (!l || t == null) return [];
+  const s = Ma(e, t, l), a = e[s];
   if (!a) return [];
   const r = [];
   for (const [u, p] of Object.entries(e)) {
-    const d = ka(e, p, a) && /Lowpeak|MiniMaxH3/.test(p.class_type);
-    u !== s && !d || (vn(r, e, u, "width", l.width), vn(r, e, u, "height", l.height), vn(r, e, u, "seconds", Math.round(l.seconds * 10) / 10), l.frames != null && vn(r, e, u, "length", l.frames));
+    const d = Aa(e, p, a) && /Lowpeak|MiniMaxH3/.test(p.class_type);
+    u !== s && !d || (vl(r, e, u, "width", n.width), vl(r, e, u, "height", n.height), vl(r, e, u, "seconds", Math.round(n.seconds * 10) / 10), n.frames != null && vl(r, e, u, "length", n.frames));
   }
   return r.filter(
     (u, p) => r.findIndex((d) => d.node === u.node && d.widget === u.widget) === p
   );
 }
-function ya(e, t, l) {
-  for (const n of ["plan", "size_from"]) {
-    const s = Cs(e, l.inputs[n]);
+function Ma(e, t, n) {
+  for (const l of ["plan", "size_from"]) {
+    const s = Ds(e, n.inputs[l]);
     if (s != null && "width" in e[s].inputs) return s;
   }
   return t;
 }
-function Cs(e, t) {
+function Ds(e, t) {
   if (!Array.isArray(t) || t.length !== 2) return null;
-  const l = String(t[0]);
-  return l in e ? l : null;
+  const n = String(t[0]);
+  return n in e ? n : null;
 }
-function Eo(e, t) {
-  for (let l = 0; l < Li; l++) {
-    const n = Cs(e, t);
-    if (n == null) return t;
-    t = e[n].inputs.value;
+function Po(e, t) {
+  for (let n = 0; n < Ri; n++) {
+    const l = Ds(e, t);
+    if (l == null) return t;
+    t = e[l].inputs.value;
   }
 }
-function ka(e, t, l) {
-  return ["width", "height"].every((n) => {
-    const s = Eo(e, t.inputs[n]);
-    return typeof s == "number" && s === Eo(e, l.inputs[n]);
+function Aa(e, t, n) {
+  return ["width", "height"].every((l) => {
+    const s = Po(e, t.inputs[l]);
+    return typeof s == "number" && s === Po(e, n.inputs[l]);
   });
 }
-function vn(e, t, l, n, s) {
-  let a = l, r = n;
-  for (let u = 0; u < Li; u++) {
-    const p = t[a]?.inputs[r], d = Cs(t, p);
+function vl(e, t, n, l, s) {
+  let a = n, r = l;
+  for (let u = 0; u < Ri; u++) {
+    const p = t[a]?.inputs[r], d = Ds(t, p);
     if (d == null) {
       typeof p == "number" && e.push({ node: a, widget: r, value: s });
       return;
@@ -486,7 +527,7 @@ function vn(e, t, l, n, s) {
     a = d, r = "value";
   }
 }
-const _a = 600, Sa = {
+const Ta = 600, Ea = {
   machine: null,
   notices: [],
   prompt: null,
@@ -501,14 +542,14 @@ const _a = 600, Sa = {
   whatIf: { card: "", vramGib: 8, ramGib: 16, plan: null, error: "", busy: !1, open: !1 },
   map: { vramGib: [], lines: {}, error: "" }
 };
-function Ma(e, t) {
+function La(e, t) {
   switch (t.type) {
     case "server": {
-      const { machine: l, last: n, notices: s } = t.state, a = e.recent.filter(({ event: u }) => u.run_id === t.state.active?.run_id), r = a.reduce(
-        (u, { event: p, unixSeconds: d }) => Lo(u, p, d),
+      const { machine: n, last: l, notices: s } = t.state, a = e.recent.filter(({ event: u }) => u.run_id === t.state.active?.run_id), r = a.reduce(
+        (u, { event: p, unixSeconds: d }) => Ro(u, p, d),
         t.state.active
       );
-      return { ...e, machine: l, notices: s, active: r, recent: a, last: n ?? e.last, serverError: "" };
+      return { ...e, machine: n, notices: s, active: r, recent: a, last: l ?? e.last, serverError: "" };
     }
     case "server-error":
       return { ...e, serverError: t.message };
@@ -527,24 +568,24 @@ function Ma(e, t) {
     case "runs":
       return { ...e, runs: t.runs };
     case "event": {
-      const { event: l, unixSeconds: n } = t, s = [...e.recent, { event: l, unixSeconds: n }].slice(-200);
-      return { ...e, recent: s, active: Lo(e.active, l, n) };
+      const { event: n, unixSeconds: l } = t, s = [...e.recent, { event: n, unixSeconds: l }].slice(-200);
+      return { ...e, recent: s, active: Ro(e.active, n, l) };
     }
     case "run": {
-      const l = t.run.status !== "running", n = e.active?.run_id === t.run.run_id;
-      return l ? { ...e, last: t.run, active: n ? null : e.active } : { ...e, active: t.run };
+      const n = t.run.status !== "running", l = e.active?.run_id === t.run.run_id;
+      return n ? { ...e, last: t.run, active: l ? null : e.active } : { ...e, active: t.run };
     }
   }
 }
-function Lo(e, t, l) {
-  const n = e?.run_id === t.run_id ? e : Ta(t.run_id, l);
-  if (t.sequence <= n.sequence) return n;
-  const s = { ...n, status: "running", sequence: t.sequence };
+function Ro(e, t, n) {
+  const l = e?.run_id === t.run_id ? e : Pa(t.run_id, n);
+  if (t.sequence <= l.sequence) return l;
+  const s = { ...l, status: "running", sequence: t.sequence };
   if (t.kind === "notice")
-    return t.message && (s.notices = [...n.notices, t.message]), s;
-  const a = n.phases[t.phase] ?? {};
-  if (s.phases = { ...n.phases, [t.phase]: { ...a, [t.kind]: t } }, t.kind === "progress") {
-    const r = Math.max(0, l - n.started_unix_seconds), u = n.curve.at(-1)?.[0] ?? 0, p = [
+    return t.message && (s.notices = [...l.notices, t.message]), s;
+  const a = l.phases[t.phase] ?? {};
+  if (s.phases = { ...l.phases, [t.phase]: { ...a, [t.kind]: t } }, t.kind === "progress") {
+    const r = Math.max(0, n - l.started_unix_seconds), u = l.curve.at(-1)?.[0] ?? 0, p = [
       Math.max(r, u),
       t.phase,
       t.vram_bytes ?? null,
@@ -553,12 +594,12 @@ function Lo(e, t, l) {
       t.vram_evictable_bytes ?? null,
       t.ram_other_bytes ?? null,
       t.ram_evictable_bytes ?? null
-    ], d = [...n.curve, p];
-    s.curve = d.length > _a ? d.filter((x, g) => g % 2 === 0) : d;
+    ], d = [...l.curve, p];
+    s.curve = d.length > Ta ? d.filter((x, g) => g % 2 === 0) : d;
   }
   return s;
 }
-function Ta(e, t) {
+function Pa(e, t) {
   return {
     run_id: e,
     started_unix_seconds: t,
@@ -573,25 +614,25 @@ function Ta(e, t) {
     sequence: 0
   };
 }
-function Aa(e) {
-  const { curve: t, ...l } = e;
-  return JSON.stringify(l, null, 2);
+function Ra(e) {
+  const { curve: t, ...n } = e;
+  return JSON.stringify(n, null, 2);
 }
-const Po = 350, Ea = 700, La = ["execution_success", "execution_error", "execution_interrupted", "executed"];
-class Pa {
+const Do = 350, Da = 700, Ca = ["execution_success", "execution_error", "execution_interrupted", "executed"];
+class za {
   constructor(t) {
-    this.host = t, this.followLanguage(), t.api.addEventListener("lowpeak.run", (l) => {
-      const n = l.detail;
-      this.state.active?.run_id !== n.run_id && this.later("state", () => this.refresh()), this.dispatch({ type: "event", event: n, unixSeconds: t.unixSeconds() });
+    this.host = t, this.followLanguage(), t.api.addEventListener("lowpeak.run", (n) => {
+      const l = n.detail;
+      this.state.active?.run_id !== l.run_id && this.later("state", () => this.refresh()), this.dispatch({ type: "event", event: l, unixSeconds: t.unixSeconds() });
     });
-    for (const l of La)
-      t.api.addEventListener(l, () => {
+    for (const n of Ca)
+      t.api.addEventListener(n, () => {
         this.state.active && this.later("state", () => this.refresh());
       });
     t.api.addEventListener("reconnected", () => this.later("state", () => this.refresh()));
   }
   host;
-  state = Sa;
+  state = Ea;
   listeners = /* @__PURE__ */ new Set();
   timers = /* @__PURE__ */ new Map();
   watch;
@@ -604,28 +645,28 @@ class Pa {
   onLanguage = () => {
   };
   followLanguage() {
-    fa(this.host.locale());
+    pa(this.host.locale());
   }
   /** The tab is open: ask for everything and watch the graph until `close`. */
   open(t) {
-    this.listeners.add(t), this.signature = "", this.refresh(), this.look(), this.watch ??= setInterval(() => this.look(), Ea);
+    this.listeners.add(t), this.signature = "", this.refresh(), this.look(), this.watch ??= setInterval(() => this.look(), Da);
   }
   close(t) {
     this.listeners.delete(t), !this.listeners.size && (clearInterval(this.watch), this.watch = void 0);
   }
   dispatch(t) {
-    this.state = Ma(this.state, t);
-    for (const l of this.listeners) l();
+    this.state = La(this.state, t);
+    for (const n of this.listeners) n();
   }
   /** Ask the server for everything but the forecast. The newest question wins. */
   async refresh() {
     const t = ++this.refreshes;
     try {
-      const [l, n] = await Promise.all([this.host.state(), this.host.runs()]);
+      const [n, l] = await Promise.all([this.host.state(), this.host.runs()]);
       if (t !== this.refreshes) return;
-      this.dispatch({ type: "server", state: l }), this.dispatch({ type: "runs", runs: n });
-    } catch (l) {
-      t === this.refreshes && this.dispatch({ type: "server-error", message: xn(l) });
+      this.dispatch({ type: "server", state: n }), this.dispatch({ type: "runs", runs: l });
+    } catch (n) {
+      t === this.refreshes && this.dispatch({ type: "server-error", message: xl(n) });
     }
   }
   /** Forecast the graph on the canvas. The newest question wins. */
@@ -633,20 +674,20 @@ class Pa {
     const t = ++this.asked;
     try {
       this.signature = this.host.signature();
-      const l = await this.host.prompt();
+      const n = await this.host.prompt();
       if (t !== this.asked) return;
-      if (!va(l)) return this.dispatch({ type: "no-sampler" });
-      this.dispatch({ type: "forecast-begins", prompt: l });
-      const n = await this.host.forecast(us(l));
-      t === this.asked && this.dispatch({ type: "forecast", plan: n });
-    } catch (l) {
-      t === this.asked && this.dispatch({ type: "forecast-error", message: xn(l) });
+      if (!_a(n)) return this.dispatch({ type: "no-sampler" });
+      this.dispatch({ type: "forecast-begins", prompt: n });
+      const l = await this.host.forecast(fs(n));
+      t === this.asked && this.dispatch({ type: "forecast", plan: l });
+    } catch (n) {
+      t === this.asked && this.dispatch({ type: "forecast-error", message: xl(n) });
     }
     this.state.whatIf.open && (this.askWhatIf(), this.drawMap());
   }
   /** Take a size that fits into the graph. */
   use(t) {
-    const { prompt: l, plan: n } = this.state, s = l ? xa(l, n?.asked?.node_id ?? null, t) : [], a = s.length ? this.host.apply(s) : [];
+    const { prompt: n, plan: l } = this.state, s = n ? Sa(n, l?.asked?.node_id ?? null, t) : [], a = s.length ? this.host.apply(s) : [];
     return this.look(), !s.length || a.length ? v("offers.elsewhere") : "";
   }
   openWhatIf(t) {
@@ -659,332 +700,333 @@ class Pa {
     }
   }
   whatIf(t) {
-    this.dispatch({ type: "what-if", change: { ...t, busy: !0 } }), this.later("what-if", () => this.askWhatIf(), Po / 2), t.card !== void 0 && this.later("map", () => this.drawMap());
+    this.dispatch({ type: "what-if", change: { ...t, busy: !0 } }), this.later("what-if", () => this.askWhatIf(), Do / 2), t.card !== void 0 && this.later("map", () => this.drawMap());
   }
   async askWhatIf() {
-    const { prompt: t, whatIf: l } = this.state;
+    const { prompt: t, whatIf: n } = this.state;
     if (!t) return this.dispatch({ type: "what-if", change: { busy: !1 } });
-    const n = ++this.askedWhatIf, s = { vram_gib: l.vramGib, ram_gib: l.ramGib, card: l.card || void 0 }, a = await this.host.forecast(us(t), s).then(
+    const l = ++this.askedWhatIf, s = { vram_gib: n.vramGib, ram_gib: n.ramGib, card: n.card || void 0 }, a = await this.host.forecast(fs(t), s).then(
       (r) => ({ plan: r, error: "" }),
-      (r) => ({ plan: null, error: xn(r) })
+      (r) => ({ plan: null, error: xl(r) })
     );
-    n === this.askedWhatIf && this.dispatch({ type: "what-if", change: { ...a, busy: !1 } });
+    l === this.askedWhatIf && this.dispatch({ type: "what-if", change: { ...a, busy: !1 } });
   }
   /** The capacity map of the graph, line by line; a newer map or a closed section ends an older. */
   async drawMap() {
-    const { prompt: t, whatIf: l } = this.state, n = ++this.askedMap, s = bs.find(([u]) => u === l.card)?.[2] ?? 1 / 0, a = ga.filter((u) => u <= s), r = {};
+    const { prompt: t, whatIf: n } = this.state, l = ++this.askedMap, s = vs.find(([u]) => u === n.card)?.[2] ?? 1 / 0, a = xa.filter((u) => u <= s), r = {};
     if (this.dispatch({ type: "map", map: { vramGib: a, lines: r, error: "" } }), !!t)
       try {
-        for (const u of Ei) {
-          const p = { ram_gib: u, card: l.card || void 0 }, d = await this.host.cells(us(t), a, p);
-          if (n !== this.askedMap) return;
+        for (const u of Pi) {
+          const p = { ram_gib: u, card: n.card || void 0 }, d = await this.host.cells(fs(t), a, p);
+          if (l !== this.askedMap) return;
           r[u] = d, this.dispatch({ type: "map", map: { lines: { ...r } } });
         }
       } catch (u) {
-        n === this.askedMap && this.dispatch({ type: "map", map: { error: xn(u) } });
+        l === this.askedMap && this.dispatch({ type: "map", map: { error: xl(u) } });
       }
   }
   look() {
     if (document.hidden) return;
-    Ai(this.host.locale()) !== sn() && this.onLanguage();
+    Li(this.host.locale()) !== ol() && this.onLanguage();
     const t = this.host.signature();
     t !== this.signature && (this.signature = t, this.later("forecast", () => this.forecast()));
   }
-  later(t, l, n = Po) {
+  later(t, n, l = Do) {
     clearTimeout(this.timers.get(t)), this.timers.set(t, setTimeout(() => {
-      l();
-    }, n));
+      n();
+    }, l));
   }
 }
-function xn(e) {
+function xl(e) {
   return e instanceof Error ? e.message : String(e);
 }
-const Da = '.uplot,.uplot *,.uplot *:before,.uplot *:after{box-sizing:border-box}.uplot{font-family:system-ui,-apple-system,Segoe UI,Roboto,Helvetica Neue,Arial,Noto Sans,sans-serif,"Apple Color Emoji","Segoe UI Emoji",Segoe UI Symbol,"Noto Color Emoji";line-height:1.5;width:min-content}.u-title{text-align:center;font-size:18px;font-weight:700}.u-wrap{position:relative;user-select:none}.u-over,.u-under{position:absolute}.u-under{overflow:hidden}.uplot canvas{display:block;position:relative;width:100%;height:100%}.u-axis{position:absolute}.u-legend{font-size:14px;margin:auto;text-align:center}.u-inline{display:block}.u-inline *{display:inline-block}.u-inline tr{margin-right:16px}.u-legend th{font-weight:600}.u-legend th>*{vertical-align:middle;display:inline-block}.u-legend .u-marker{width:1em;height:1em;margin-right:4px;background-clip:padding-box!important}.u-inline.u-live th:after{content:":";vertical-align:middle}.u-inline:not(.u-live) .u-value{display:none}.u-series>*{padding:4px}.u-series th{cursor:pointer}.u-legend .u-off>*{opacity:.3}.u-select{background:#00000012;position:absolute;pointer-events:none}.u-cursor-x,.u-cursor-y{position:absolute;left:0;top:0;pointer-events:none;will-change:transform}.u-hz .u-cursor-x,.u-vt .u-cursor-y{height:100%;border-right:1px dashed #607D8B}.u-hz .u-cursor-y,.u-vt .u-cursor-x{width:100%;border-bottom:1px dashed #607D8B}.u-cursor-pt{position:absolute;top:0;left:0;border-radius:50%;border:0 solid;pointer-events:none;will-change:transform;background-clip:padding-box!important}.u-axis.u-off,.u-select.u-off,.u-cursor-x.u-off,.u-cursor-y.u-off,.u-cursor-pt.u-off{display:none}', Ca = ".lowpeak{--lp-bg: var(--comfy-menu-bg, #1b1c20);--lp-fg: var(--fg-color, #e7e8ea);--lp-dim: color-mix(in srgb, var(--lp-fg) 74%, var(--lp-bg));--lp-line: color-mix(in srgb, var(--lp-fg) 16%, var(--lp-bg));--lp-card: color-mix(in srgb, var(--lp-fg) 6%, var(--lp-bg));--lp-vram: #7aa2f7;--lp-ram: #9ece6a;--lp-bad: #ff8a9b;--lp-disk: #868996;--lp-hot: #c77b1e;background:var(--lp-bg);color:var(--lp-fg);font:13px/1.45 system-ui,Segoe UI,sans-serif;container-type:inline-size;box-sizing:border-box;min-height:100%;height:100%;overflow-y:auto;padding:14px 16px 24px}.lowpeak[data-theme=light]{--lp-vram: #2f5fd0;--lp-ram: #3f7d1f;--lp-bad: #a91b35;--lp-disk: #8b8e98;--lp-hot: #e8a13a}.lowpeak *,.lowpeak *:before{box-sizing:border-box}.lowpeak :focus-visible{outline:2px solid var(--lp-vram);outline-offset:2px;border-radius:3px}.lp-head{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:2px 8px}.lp-head h2{font-size:15px;font-weight:600;margin:0}.lp-dim{color:var(--lp-dim)}.lp-bad{color:var(--lp-bad)}.lp-verdict{font-size:18px;font-weight:600;line-height:1.25;margin:12px 0 3px;text-wrap:balance}.lp-sec{margin-top:18px}.lp-title{margin-top:18px!important}.lp-sec>h3,.lp-sec>summary,.lp-title{font-size:12px;font-weight:600;color:var(--lp-dim);margin:0 0 8px}.lp-sec>summary{cursor:pointer;padding:2px 0}.lp-sec>summary:hover{color:var(--lp-fg)}.lp-busy{opacity:.6;transition:opacity .2s .15s}.lp-row{display:grid;grid-template-columns:84px 1fr 54px;gap:0 10px;align-items:center;margin:7px 0}.lp-time{text-align:right;color:var(--lp-dim);font-variant-numeric:tabular-nums;line-height:1.25}.lp-time b{display:block;font-weight:600;color:var(--lp-fg)}.lp-bars{min-width:0}.lp-bar{position:relative;height:9px;background:var(--lp-line);border-radius:2px;margin:3px 0}.lp-bar.lp-ram{height:6px}.lp-bar i{position:absolute;top:0;bottom:0;border-radius:2px}.lp-vram{--lp-c: var(--lp-vram)}.lp-ram{--lp-c: var(--lp-ram)}.lp-bar .lp-excess{background:var(--lp-bad);border-radius:0 2px 2px 0}.lp-used{background:var(--lp-c)}.lp-margin{background:repeating-linear-gradient(135deg,var(--lp-c) 0 2px,transparent 2px 4px);opacity:.75}.lp-bar .lp-cap{top:-3px;bottom:-3px;width:0;border-left:2px solid var(--lp-bad);border-radius:0;margin-left:-1px;box-shadow:1px 0 0 var(--lp-bg),-1px 0 0 var(--lp-bg)}.lp-bar .lp-measured{top:-3px;bottom:-3px;width:3px;margin-left:-1.5px;background:var(--lp-fg);box-shadow:0 0 0 1px var(--lp-bg)}.lp-legend{display:flex;flex-wrap:wrap;gap:2px 14px;margin-top:8px;color:var(--lp-dim);font-size:12px}.lp-legend i{display:inline-block;width:9px;height:9px;border-radius:2px;margin-right:5px}.lp-key-vram,.lp-on-card{background:var(--lp-vram)}.lp-key-ram,.lp-in-ram{background:var(--lp-ram)}.lp-on-disk{background:var(--lp-disk)}.lp-key-margin{background:repeating-linear-gradient(135deg,var(--lp-dim) 0 2px,transparent 2px 4px)}.lp-legend .lp-key-cap{width:2px;background:var(--lp-bad)}.lp-legend .lp-key-measured{width:3px;background:var(--lp-fg)}.lp-blocks{display:grid;grid-template-columns:repeat(25,1fr);gap:3px}.lp-blocks i{height:11px;border-radius:2px}.lowpeak h4{font-size:13px;font-weight:600;margin:10px 0 2px}.lowpeak ul{margin:0;padding-left:16px;list-style:disc}.lowpeak li{margin:3px 0}.lowpeak button,.lowpeak select{background:var(--lp-card);color:var(--lp-fg);border:1px solid var(--lp-dim);border-radius:6px;padding:4px 10px;font:inherit;cursor:pointer}.lowpeak button:hover{background:var(--lp-line)}.lp-offer{display:flex;justify-content:space-between;align-items:center;gap:8px;margin:6px 0}.lp-what{display:grid;grid-template-columns:48px 1fr 62px;gap:8px;align-items:center;margin-top:6px}.lp-what input{width:100%;min-width:0;accent-color:var(--lp-vram)}.lp-what output{text-align:right;font-variant-numeric:tabular-nums}.lp-what select{grid-column:2 / -1;min-width:0;width:100%}.lp-result{margin-top:8px}.lp-result .lp-verdict{font-size:14px;margin:4px 0 2px}.lp-progress{height:4px;border-radius:2px;background:var(--lp-line);margin:4px 0 8px;overflow:hidden}.lp-progress i{display:block;height:100%;background:var(--lp-vram)}.lp-memory{margin:8px 0 4px}.lp-memory .lp-legend{margin:0 0 2px}.lp-memory b{font-weight:600;color:var(--lp-fg)}.lp-curve{min-height:104px}.lp-key-other{background:color-mix(in srgb,var(--lp-disk) 80%,var(--lp-bg))}.lp-key-evictable{background:color-mix(in srgb,var(--lp-disk) 28%,var(--lp-bg));border:1px solid var(--lp-disk)}.lp-key-time{background:var(--lp-fg)}.lp-heat{margin-top:14px}.lp-heat table{table-layout:fixed;border-spacing:2px;border-collapse:separate!important;font-size:11px}.lp-heat caption{font-size:12px;text-align:right!important;padding:0!important}.lowpeak .lp-heat th,.lowpeak .lp-heat td{padding:3px 0;text-align:center}.lowpeak .lp-heat td{border-radius:2px;cursor:pointer;white-space:nowrap;overflow:hidden}.lp-fits{background:color-mix(in srgb,var(--lp-hot) var(--lp-heat),var(--lp-card))}.lp-short,.lp-waits{color:var(--lp-dim)}.lp-short{background:repeating-linear-gradient(135deg,var(--lp-line) 0 1px,transparent 1px 5px)}.lp-here{outline:2px solid var(--lp-fg);outline-offset:-1px}.lp-heat td:focus-visible{outline:3px solid var(--lp-vram)}.lp-heat-0{background:color-mix(in srgb,var(--lp-hot) 8%,var(--lp-card));border:1px solid var(--lp-line)}.lp-heat-1{background:color-mix(in srgb,var(--lp-hot) 50%,var(--lp-card))}.lp-key-here{border:2px solid var(--lp-fg)}.lp-errors{display:grid;grid-template-columns:auto 1fr;gap:0 6px;margin-top:12px}.lp-errors>:nth-child(n+3){grid-column:1 / -1}.lp-scale{display:flex;flex-direction:column;justify-content:space-between;font-size:11px;color:var(--lp-dim);text-align:right}.lp-actions{display:flex;flex-wrap:wrap;gap:8px;margin-top:10px;align-items:center}.lowpeak table{width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}.lowpeak td,.lowpeak th{padding:3px 0 3px 8px;text-align:right;font-weight:400;vertical-align:top}.lowpeak th{color:var(--lp-dim)}.lowpeak td:first-child,.lowpeak th:first-child{text-align:left;padding-left:0}.lowpeak caption{text-align:left;color:var(--lp-dim);padding-bottom:4px}.lp-spark{width:100%;height:60px;display:block}.lp-sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.lowpeak li,.lp-dim,.lp-verdict{overflow-wrap:anywhere}.lp-notice{border-left:2px solid var(--lp-dim);padding-left:8px;margin:8px 0 0;color:var(--lp-dim);overflow-wrap:anywhere}@container (max-width: 270px){.lp-sec td:nth-child(3),.lp-sec th:nth-child(3){display:none}.lowpeak td,.lowpeak th{padding-left:5px;overflow-wrap:anywhere}.lp-row{grid-template-columns:1fr auto}.lp-bars{grid-column:1 / -1;grid-row:2}.lp-blocks{grid-template-columns:repeat(13,1fr)}.lp-heat tr>:nth-child(odd):not(:first-child){display:none}.lp-what{grid-template-columns:44px 1fr 56px}}@media(prefers-reduced-motion:reduce){.lp-busy{transition:none}}", Rs = 2 ** 30;
-function Ln(e, t) {
-  const l = `${e}.${t}`;
-  return l in Ps.en ? v(l) : t;
+const Ba = '.uplot,.uplot *,.uplot *:before,.uplot *:after{box-sizing:border-box}.uplot{font-family:system-ui,-apple-system,Segoe UI,Roboto,Helvetica Neue,Arial,Noto Sans,sans-serif,"Apple Color Emoji","Segoe UI Emoji",Segoe UI Symbol,"Noto Color Emoji";line-height:1.5;width:min-content}.u-title{text-align:center;font-size:18px;font-weight:700}.u-wrap{position:relative;user-select:none}.u-over,.u-under{position:absolute}.u-under{overflow:hidden}.uplot canvas{display:block;position:relative;width:100%;height:100%}.u-axis{position:absolute}.u-legend{font-size:14px;margin:auto;text-align:center}.u-inline{display:block}.u-inline *{display:inline-block}.u-inline tr{margin-right:16px}.u-legend th{font-weight:600}.u-legend th>*{vertical-align:middle;display:inline-block}.u-legend .u-marker{width:1em;height:1em;margin-right:4px;background-clip:padding-box!important}.u-inline.u-live th:after{content:":";vertical-align:middle}.u-inline:not(.u-live) .u-value{display:none}.u-series>*{padding:4px}.u-series th{cursor:pointer}.u-legend .u-off>*{opacity:.3}.u-select{background:#00000012;position:absolute;pointer-events:none}.u-cursor-x,.u-cursor-y{position:absolute;left:0;top:0;pointer-events:none;will-change:transform}.u-hz .u-cursor-x,.u-vt .u-cursor-y{height:100%;border-right:1px dashed #607D8B}.u-hz .u-cursor-y,.u-vt .u-cursor-x{width:100%;border-bottom:1px dashed #607D8B}.u-cursor-pt{position:absolute;top:0;left:0;border-radius:50%;border:0 solid;pointer-events:none;will-change:transform;background-clip:padding-box!important}.u-axis.u-off,.u-select.u-off,.u-cursor-x.u-off,.u-cursor-y.u-off,.u-cursor-pt.u-off{display:none}', Oa = ".lowpeak{--lp-bg: var(--comfy-menu-bg, #1b1c20);--lp-fg: var(--fg-color, #e7e8ea);--lp-dim: color-mix(in srgb, var(--lp-fg) 74%, var(--lp-bg));--lp-line: color-mix(in srgb, var(--lp-fg) 16%, var(--lp-bg));--lp-card: color-mix(in srgb, var(--lp-fg) 6%, var(--lp-bg));--lp-vram: #7aa2f7;--lp-ram: #9ece6a;--lp-bad: #ff8a9b;--lp-disk: #868996;--lp-hot: #c77b1e;background:var(--lp-bg);color:var(--lp-fg);font:13px/1.45 system-ui,Segoe UI,sans-serif;container-type:inline-size;box-sizing:border-box;min-height:100%;height:100%;overflow-y:auto;padding:14px 16px 24px}.lowpeak[data-theme=light]{--lp-vram: #2f5fd0;--lp-ram: #3f7d1f;--lp-bad: #a91b35;--lp-disk: #8b8e98;--lp-hot: #e8a13a}.lowpeak *,.lowpeak *:before{box-sizing:border-box}.lowpeak :focus-visible{outline:2px solid var(--lp-vram);outline-offset:2px;border-radius:3px}.lp-head{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:2px 8px}.lp-head h2{font-size:15px;font-weight:600;margin:0}.lp-dim{color:var(--lp-dim)}.lp-bad{color:var(--lp-bad)}.lp-verdict{font-size:18px;font-weight:600;line-height:1.25;margin:12px 0 3px;text-wrap:balance}.lp-sec{margin-top:18px}.lp-title{margin-top:18px!important}.lp-sec>h3,.lp-sec>summary,.lp-title{font-size:12px;font-weight:600;color:var(--lp-dim);margin:0 0 8px}.lp-sec>summary{cursor:pointer;padding:2px 0}.lp-sec>summary:hover{color:var(--lp-fg)}.lp-busy{opacity:.6;transition:opacity .2s .15s}.lp-row{display:grid;grid-template-columns:84px 1fr 54px;gap:0 10px;align-items:center;margin:7px 0}.lp-time{text-align:right;color:var(--lp-dim);font-variant-numeric:tabular-nums;line-height:1.25}.lp-time b{display:block;font-weight:600;color:var(--lp-fg)}.lp-bars{min-width:0}.lp-bar{position:relative;height:9px;background:var(--lp-line);border-radius:2px;margin:3px 0}.lp-bar.lp-ram{height:6px}.lp-bar i{position:absolute;top:0;bottom:0;border-radius:2px}.lp-vram{--lp-c: var(--lp-vram)}.lp-ram{--lp-c: var(--lp-ram)}.lp-bar .lp-excess{background:var(--lp-bad);border-radius:0 2px 2px 0}.lp-used{background:var(--lp-c)}.lp-margin{background:repeating-linear-gradient(135deg,var(--lp-c) 0 2px,transparent 2px 4px);opacity:.75}.lp-bar .lp-cap{top:-3px;bottom:-3px;width:0;border-left:2px solid var(--lp-bad);border-radius:0;margin-left:-1px;box-shadow:1px 0 0 var(--lp-bg),-1px 0 0 var(--lp-bg)}.lp-bar .lp-measured{top:-3px;bottom:-3px;width:3px;margin-left:-1.5px;background:var(--lp-fg);box-shadow:0 0 0 1px var(--lp-bg)}.lp-legend{display:flex;flex-wrap:wrap;gap:2px 14px;margin-top:8px;color:var(--lp-dim);font-size:12px}.lp-legend i{display:inline-block;width:9px;height:9px;border-radius:2px;margin-right:5px}.lp-key-vram,.lp-on-card{background:var(--lp-vram)}.lp-key-ram,.lp-in-ram{background:var(--lp-ram)}.lp-on-disk{background:var(--lp-disk)}.lp-key-margin{background:repeating-linear-gradient(135deg,var(--lp-dim) 0 2px,transparent 2px 4px)}.lp-legend .lp-key-cap{width:2px;background:var(--lp-bad)}.lp-legend .lp-key-measured{width:3px;background:var(--lp-fg)}.lp-blocks{display:grid;grid-template-columns:repeat(25,1fr);gap:3px}.lp-blocks i{height:11px;border-radius:2px}.lowpeak h4{font-size:13px;font-weight:600;margin:10px 0 2px}.lowpeak ul{margin:0;padding-left:16px;list-style:disc}.lowpeak li{margin:3px 0}.lowpeak button,.lowpeak select{background:var(--lp-card);color:var(--lp-fg);border:1px solid var(--lp-dim);border-radius:6px;padding:4px 10px;font:inherit;cursor:pointer}.lowpeak button:hover{background:var(--lp-line)}.lp-offer{display:flex;justify-content:space-between;align-items:center;gap:8px;margin:6px 0}.lp-what{display:grid;grid-template-columns:48px 1fr 62px;gap:8px;align-items:center;margin-top:6px}.lp-what input{width:100%;min-width:0;accent-color:var(--lp-vram)}.lp-what output{text-align:right;font-variant-numeric:tabular-nums}.lp-what select{grid-column:2 / -1;min-width:0;width:100%}.lp-result{margin-top:8px}.lp-result .lp-verdict{font-size:14px;margin:4px 0 2px}.lp-progress{height:4px;border-radius:2px;background:var(--lp-line);margin:4px 0 8px;overflow:hidden}.lp-progress i{display:block;height:100%;background:var(--lp-vram)}.lp-memory{margin:8px 0 4px}.lp-memory .lp-legend{margin:0 0 2px}.lp-memory b{font-weight:600;color:var(--lp-fg)}.lp-curve{min-height:104px}.lp-key-other{background:color-mix(in srgb,var(--lp-disk) 80%,var(--lp-bg))}.lp-key-evictable{background:color-mix(in srgb,var(--lp-disk) 28%,var(--lp-bg));border:1px solid var(--lp-disk)}.lp-key-time{background:var(--lp-fg)}.lp-heat{margin-top:14px}.lp-heat table{table-layout:fixed;border-spacing:2px;border-collapse:separate!important;font-size:11px}.lp-heat caption{font-size:12px;text-align:right!important;padding:0!important}.lowpeak .lp-heat th,.lowpeak .lp-heat td{padding:3px 0;text-align:center}.lowpeak .lp-heat td{border-radius:2px;cursor:pointer;white-space:nowrap;overflow:hidden}.lp-fits{background:color-mix(in srgb,var(--lp-hot) var(--lp-heat),var(--lp-card))}.lp-short,.lp-waits{color:var(--lp-dim)}.lp-short{background:repeating-linear-gradient(135deg,var(--lp-line) 0 1px,transparent 1px 5px)}.lp-here{outline:2px solid var(--lp-fg);outline-offset:-1px}.lp-heat td:focus-visible{outline:3px solid var(--lp-vram)}.lp-heat-0{background:color-mix(in srgb,var(--lp-hot) 8%,var(--lp-card));border:1px solid var(--lp-line)}.lp-heat-1{background:color-mix(in srgb,var(--lp-hot) 50%,var(--lp-card))}.lp-key-here{border:2px solid var(--lp-fg)}.lp-errors{display:grid;grid-template-columns:auto 1fr;gap:0 6px;margin-top:12px}.lp-errors>:nth-child(n+3){grid-column:1 / -1}.lp-scale{display:flex;flex-direction:column;justify-content:space-between;font-size:11px;color:var(--lp-dim);text-align:right}.lp-actions{display:flex;flex-wrap:wrap;gap:8px;margin-top:10px;align-items:center}.lowpeak table{width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}.lowpeak td,.lowpeak th{padding:3px 0 3px 8px;text-align:right;font-weight:400;vertical-align:top}.lowpeak th{color:var(--lp-dim)}.lowpeak td:first-child,.lowpeak th:first-child{text-align:left;padding-left:0}.lowpeak caption{text-align:left;color:var(--lp-dim);padding-bottom:4px}.lp-spark{width:100%;height:60px;display:block}.lp-sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.lowpeak li,.lp-dim,.lp-verdict{overflow-wrap:anywhere}.lp-notice{border-left:2px solid var(--lp-dim);padding-left:8px;margin:8px 0 0;color:var(--lp-dim);overflow-wrap:anywhere}@container (max-width: 270px){.lp-past td:nth-child(3),.lp-past th:nth-child(3){display:none}.lp-past table{font-size:11px}.lowpeak td,.lowpeak th{padding-left:5px;overflow-wrap:anywhere}.lp-row{grid-template-columns:1fr auto}.lp-bars{grid-column:1 / -1;grid-row:2}.lp-blocks{grid-template-columns:repeat(13,1fr)}.lp-heat tr>:nth-child(odd):not(:first-child){display:none}.lp-what{grid-template-columns:44px 1fr 56px}}@media(prefers-reduced-motion:reduce){.lp-busy{transition:none}}", Cs = 2 ** 30;
+function Pl(e, t) {
+  const n = `${e}.${t}`;
+  return n in Rs.en ? v(n) : t;
 }
-const We = (e) => Ln("axis", e.toLowerCase()), Pi = (e) => Ln("limit", e), Ra = (e) => Ln("row", e);
-function ul(e, t = ["sample_low"]) {
-  return e === "sample_high" && ![...t].includes("sample_low") ? v("phase.only") : Ln("phase", e);
+const We = (e) => Pl("axis", e.toLowerCase()), Di = (e) => Pl("limit", e), Na = (e) => Pl("row", e);
+function fn(e, t = ["sample_low"]) {
+  return e === "sample_high" && ![...t].includes("sample_low") ? v("phase.only") : Pl("phase", e);
 }
 function Xe(e, t = 1) {
-  return e == null ? v("unknown") : `${(e / Rs).toFixed(t)} GiB`;
+  return e == null ? v("unknown") : `${(e / Cs).toFixed(t)} GiB`;
 }
-function Rl(e) {
+function zn(e) {
   if (e == null || !Number.isFinite(e)) return v("unknown");
   if (e < 10) return v("time.seconds", { s: e.toFixed(1) });
   const t = Math.round(e);
   if (t < 60) return v("time.seconds", { s: t });
-  if (t < 3600) return v("time.minutes", { m: Math.floor(t / 60), s: tn(t % 60) });
-  const l = Math.round(t / 60);
-  return v("time.hours", { h: Math.floor(l / 60), m: tn(l % 60) });
+  if (t < 3600) return v("time.minutes", { m: Math.floor(t / 60), s: nl(t % 60) });
+  const n = Math.round(t / 60);
+  return v("time.hours", { h: Math.floor(n / 60), m: nl(n % 60) });
 }
-function on(e) {
+function il(e) {
   if (e == null || !Number.isFinite(e)) return "–";
   const t = Math.round(e);
-  return t < 60 ? v("time.seconds", { s: e < 10 ? e.toFixed(1) : t }) : t < 3600 ? `${Math.floor(t / 60)}:${tn(t % 60)}` : `${Math.floor(t / 3600)}:${tn(Math.floor(t % 3600 / 60))}:${tn(t % 60)}`;
+  return t < 60 ? v("time.seconds", { s: e < 10 ? e.toFixed(1) : t }) : t < 3600 ? `${Math.floor(t / 60)}:${nl(t % 60)}` : `${Math.floor(t / 3600)}:${nl(Math.floor(t % 3600 / 60))}:${nl(t % 60)}`;
 }
 function jt(e) {
   if (!e?.width || !e.height) return "";
-  const { width: t, height: l, seconds: n } = e;
-  return n == null ? v("size", { width: t, height: l }) : v("size.length", { width: t, height: l, s: n.toFixed(1) });
+  const { width: t, height: n, seconds: l } = e;
+  return l == null ? v("size", { width: t, height: n }) : v("size.length", { width: t, height: n, s: l.toFixed(1) });
 }
-function za(e) {
+function Ga(e) {
   if (!e) return "";
-  const t = e.vram_total_bytes ? "" : v("machine.no_gpu"), l = ["vram", "ram"].map((n) => {
-    const s = e[`${n}_total_bytes`];
-    return s ? v("machine.axis", { axis: We(n), amount: Xe(s, 0) }) : "";
+  const t = e.vram_total_bytes ? "" : v("machine.no_gpu"), n = ["vram", "ram"].map((l) => {
+    const s = e[`${l}_total_bytes`];
+    return s ? v("machine.axis", { axis: We(l), amount: Xe(s, 0) }) : "";
   });
-  return [e.device_name || e.card || t, ...l].filter(Boolean).join(" · ");
+  return [e.device_name || e.card || t, ...n].filter(Boolean).join(" · ");
 }
-function Ba(e) {
-  const t = e?.passes?.length, l = t === 2 ? v("passes.two") : t === 1 ? v("passes.one") : "";
-  return Yt([e?.quality ?? "", l].filter(Boolean));
+function Va(e) {
+  const t = e?.passes?.length, n = t === 2 ? v("passes.two") : t === 1 ? v("passes.one") : "";
+  return Yt([e?.quality ?? "", n].filter(Boolean));
 }
-function Di(e) {
-  if (e.fits === !1) return Oa(e);
-  const t = e.seconds_range, l = Ri(e)?.limited_by, n = ["vram", "ram"].flatMap((a) => {
-    const r = Na(e, a), u = zs(e.snapshot, a), p = We(a);
-    return r == null ? [] : u == null ? [v("verdict.used_alone", { peak: Xe(r), axis: p })] : [v("verdict.used", { peak: (r / Rs).toFixed(1), free: Xe(u), axis: p })];
+function Ci(e) {
+  if (e.fits === !1) return $a(e);
+  const t = e.seconds_range, n = Bi(e)?.limited_by, l = ["vram", "ram"].flatMap((a) => {
+    const r = Fa(e, a), u = zs(e.snapshot, a), p = We(a);
+    return r == null ? [] : u == null ? [v("verdict.used_alone", { peak: Xe(r), axis: p })] : [v("verdict.used", { peak: (r / Cs).toFixed(1), free: Xe(u), axis: p })];
   }), s = [
-    [jt(e.request), Ba(e.request)].filter(Boolean).join(" · "),
-    t && v("verdict.range", { low: Rl(t[0]), high: Rl(t[1]) }),
-    l && v("verdict.limited", { limit: Pi(l) }),
-    n.length && v("verdict.peak", { used: Yt(n) })
+    [jt(e.request), Va(e.request)].filter(Boolean).join(" · "),
+    t && v("verdict.range", { low: zn(t[0]), high: zn(t[1]) }),
+    n && v("verdict.limited", { limit: Di(n) }),
+    l.length && v("verdict.peak", { used: Yt(l) })
   ];
   return {
     tone: "ok",
-    head: v("verdict.fits", { time: Rl(e.total_seconds) }),
+    head: v("verdict.fits", { time: zn(e.total_seconds) }),
     detail: s.filter(Boolean).join(v("list.stop")) + v("list.end")
   };
 }
-function Oa(e) {
-  const t = e.short ?? [], l = t[0];
-  if (!l) return { tone: "bad", head: v("refusal.plain"), detail: e.message ?? "" };
-  const n = [...new Set(t.map((p) => p.axis))], s = n.includes("ram") ? "vram" : "ram", a = t.map(
+function $a(e) {
+  const t = e.short ?? [], n = t[0];
+  if (!n) return { tone: "bad", head: v("refusal.plain"), detail: e.message ?? "" };
+  const l = [...new Set(t.map((p) => p.axis))], s = l.includes("ram") ? "vram" : "ram", a = t.map(
     (p) => v("refusal.detail", {
-      phase: ul(p.phase),
+      phase: fn(p.phase),
       size: jt(e.request),
       need: Xe(p.need_bytes),
       have: Xe(p.have_bytes),
       axis: We(p.axis)
     })
-  ), r = n.length === 1 && l.axis !== "disk", u = { axes: Ci(n), amount: Xe(l.shortfall_bytes) };
+  ), r = l.length === 1 && n.axis !== "disk", u = { axes: zi(l), amount: Xe(n.shortfall_bytes) };
   return {
     tone: "bad",
-    head: n.length > 1 ? v("refusal.many", u) : v("refusal.one", u),
+    head: l.length > 1 ? v("refusal.many", u) : v("refusal.one", u),
     detail: a.join(" ") + (r ? v("refusal.enough", { axis: We(s) }) : "")
   };
 }
-function Ci(e) {
+function zi(e) {
   return e.map(We).join(v("list.and"));
 }
-function Ri(e) {
-  return [...e.phases ?? []].sort((t, l) => (l.seconds ?? 0) - (t.seconds ?? 0))[0];
+function Bi(e) {
+  return [...e.phases ?? []].sort((t, n) => (n.seconds ?? 0) - (t.seconds ?? 0))[0];
 }
-function Na(e, t) {
-  const l = `${t}_peak_bytes`, n = (e.phases ?? []).map((s) => s[l]).filter((s) => s != null);
-  return n.length ? Math.max(...n) : null;
+function Fa(e, t) {
+  const n = `${t}_peak_bytes`, l = (e.phases ?? []).map((s) => s[n]).filter((s) => s != null);
+  return l.length ? Math.max(...l) : null;
 }
 function zs(e, t) {
-  const l = t === "vram" ? e?.vram_free_bytes : e?.ram_available_bytes;
-  return l || null;
+  const n = t === "vram" ? e?.vram_free_bytes : e?.ram_available_bytes;
+  return n || null;
 }
-function Ga(e, t) {
-  const l = new RegExp(`^${t.toUpperCase()}: .* ([0-9.]+) (GiB|MiB) margin`);
-  for (const n of e.reasons ?? []) {
-    const s = l.exec(n);
-    if (s) return Number(s[1]) * (s[2] === "GiB" ? Rs : 2 ** 20);
+function Ia(e, t) {
+  const n = new RegExp(`^${t.toUpperCase()}: .* ([0-9.]+) (GiB|MiB) margin`);
+  for (const l of e.reasons ?? []) {
+    const s = n.exec(l);
+    if (s) return Number(s[1]) * (s[2] === "GiB" ? Cs : 2 ** 20);
   }
   return 0;
 }
-function Do(e) {
+function Co(e) {
   return e.replace(
     /^(encode|sample_low|upscale|sample_high|decode)\b/,
-    (l) => ul(l)
+    (n) => fn(n)
   ).replace(/(\d)x(\d)/g, "$1 × $2");
 }
-function Fa(e) {
+function Wa(e) {
   return e.replace(
     /(phase )?\b(sample_low|sample_high)\b/g,
-    (t, l, n) => ul(n).toLowerCase()
+    (t, n, l) => fn(l).toLowerCase()
   );
 }
-function Ia(e) {
+function Ha(e) {
   const t = [{ head: "", lines: [...e.what_if ?? []] }];
-  for (const l of e.reasons ?? []) {
-    const n = /^((?:encode|sample_low|upscale|sample_high|decode)\b[^:]*): (.*)$/.exec(l), s = n ? Do(n[1]) : "";
+  for (const n of e.reasons ?? []) {
+    const l = /^((?:encode|sample_low|upscale|sample_high|decode)\b[^:]*): (.*)$/.exec(n), s = l ? Co(l[1]) : "";
     let a = t.find((r) => r.head === s);
-    a || t.push(a = { head: s, lines: [] }), a.lines.push(Va(Do(n ? n[2] : l)));
+    a || t.push(a = { head: s, lines: [] }), a.lines.push(ja(Co(l ? l[2] : n)));
   }
-  return t.filter((l) => l.lines.length);
+  return t.filter((n) => n.lines.length);
 }
-function Va(e) {
+function ja(e) {
   return e.charAt(0).toUpperCase() + e.slice(1);
 }
-function rn(e, t) {
+function rl(e, t) {
   return e == null || !t ? null : 100 * (e - t) / t;
 }
-function Sn(e) {
+function Sl(e) {
   if (e == null) return "–";
   const t = Math.round(e);
   return t === 0 ? "0 %" : `${t > 0 ? "+" : "−"}${Math.abs(t)} %`;
 }
-function Co(e, t, l) {
-  if (l == null) return "";
-  const n = Math.abs(Math.round(l)), s = n === 0 ? "same" : l > 0 ? "more" : "less";
-  return v(`diff.${`${e}${s}`}`, { axis: t, n });
+function zo(e, t, n) {
+  if (n == null) return "";
+  const l = Math.abs(Math.round(n)), s = l === 0 ? "same" : n > 0 ? "more" : "less";
+  return v(`diff.${`${e}${s}`}`, { axis: t, n: l });
 }
-function $a(e) {
+function Ua(e) {
   const t = [];
-  for (const [l, { forecast: n, measured: s }] of Object.entries(e.phases)) {
-    if (!n || !s) continue;
+  for (const [n, { forecast: l, measured: s }] of Object.entries(e.phases)) {
+    if (!l || !s) continue;
     const a = ["vram", "ram"].map((p) => {
       const d = `${p}_peak_bytes`;
-      return Co("", We(p), rn(s[d], n[d]));
-    }), u = [Co("time_", "", rn(s.seconds, n.seconds)), ...a].filter(Boolean);
+      return zo("", We(p), rl(s[d], l[d]));
+    }), u = [zo("time_", "", rl(s.seconds, l.seconds)), ...a].filter(Boolean);
     u.length && t.push(v("diff.line", {
-      phase: ul(l, Object.keys(e.phases)),
+      phase: fn(n, Object.keys(e.phases)),
       parts: Yt(u)
     }));
   }
   return t;
 }
-function Wa(e) {
-  const t = Ya(Object.values(e.phases).map((s) => s.measured?.seconds)), l = jt(e.request);
+function Ya(e) {
+  const t = Za(Object.values(e.phases).map((s) => s.measured?.seconds)), n = jt(e.request);
   if (e.status === "failed") {
-    const s = e.error?.error ? `${e.error.error}: ` : "", a = Fa(e.error?.message ?? v("run.no_reason"));
+    const s = e.error?.error ? `${e.error.error}: ` : "", a = Wa(e.error?.message ?? v("run.no_reason"));
     return { tone: "bad", head: v("run.failed"), detail: s + a };
   }
-  return e.status === "cancelled" ? { tone: "ok", head: v("run.cancelled"), detail: l } : { tone: "ok", head: t == null ? v("run.done") : v("run.took", { time: Rl(t) }), detail: l };
+  return e.status === "cancelled" ? { tone: "ok", head: v("run.cancelled"), detail: n } : { tone: "ok", head: t == null ? v("run.done") : v("run.took", { time: zn(t) }), detail: n };
 }
-function Ha(e) {
-  return e.status !== "done" ? "–" : Sn(rn(e.measured_vram_peak_bytes, e.forecast_vram_peak_bytes));
+function qa(e) {
+  return e.status !== "done" ? "–" : Sl(rl(e.measured_vram_peak_bytes, e.forecast_vram_peak_bytes));
 }
-function ja(e) {
-  const t = e.plan.phases?.length ? e.plan.phases.map((n) => [n.phase, n.seconds]) : Object.entries(e.phases).map(([n, s]) => [n, s.forecast?.seconds]);
-  let l = null;
-  for (const [n, s] of t) {
-    const a = e.phases[n];
+function Ka(e) {
+  const t = e.plan.phases?.length ? e.plan.phases.map((l) => [l.phase, l.seconds]) : Object.entries(e.phases).map(([l, s]) => [l, s.forecast?.seconds]);
+  let n = null;
+  for (const [l, s] of t) {
+    const a = e.phases[l];
     if (a?.measured || s == null) continue;
     const { step: r, steps: u } = a?.progress ?? {};
-    l = (l ?? 0) + s * (u ? 1 - Math.min(1, (r ?? 0) / u) : 1);
+    n = (n ?? 0) + s * (u ? 1 - Math.min(1, (r ?? 0) / u) : 1);
   }
-  return l;
+  return n;
 }
-function Ua(e) {
-  return Object.entries(e.phases).filter(([, l]) => !l.measured).at(-1)?.[0] ?? null;
-}
-function Ya(e) {
-  const t = e.filter((l) => l != null);
-  return t.length ? t.reduce((l, n) => l + n, 0) : null;
-}
-function qa(e, t, l, n) {
-  const s = `${t}_peak_bytes`, a = v(
-    "bar.label",
-    { phase: e, axis: We(t), amount: Xe(l[s], 2) }
-  );
-  return n?.[s] == null ? a : v("bar.measured", { label: a, amount: Xe(n[s], 2) });
-}
-function tn(e) {
-  return String(e).padStart(2, "0");
-}
-const Ka = ["encode", "sample_low", "upscale", "sample_high", "decode"];
 function Ja(e) {
-  const t = e.fits === !1 ? Za(e) : Bi(e);
-  return Oi(t, e);
-}
-function zi(e) {
-  const t = new Map(Bi(e.plan).map((l) => [l.phase, l]));
-  for (const [l, { forecast: n, measured: s }] of Object.entries(e.phases)) {
-    const a = t.get(l);
-    (n || s || a) && t.set(l, { phase: l, forecast: { ...a?.forecast, ...n }, measured: s });
-  }
-  return Oi([...t.values()], e.plan);
-}
-function Bi(e) {
-  return (e.phases ?? []).map((t) => ({ phase: t.phase, forecast: t }));
+  return Object.entries(e.phases).filter(([, n]) => !n.measured).at(-1)?.[0] ?? null;
 }
 function Za(e) {
+  const t = e.filter((n) => n != null);
+  return t.length ? t.reduce((n, l) => n + l, 0) : null;
+}
+function Qa(e, t, n, l) {
+  const s = `${t}_peak_bytes`, a = v(
+    "bar.label",
+    { phase: e, axis: We(t), amount: Xe(n[s], 2) }
+  );
+  return l?.[s] == null ? a : v("bar.measured", { label: a, amount: Xe(l[s], 2) });
+}
+function nl(e) {
+  return String(e).padStart(2, "0");
+}
+const Xa = ["encode", "sample_low", "upscale", "sample_high", "decode"];
+function ec(e) {
+  const t = e.fits === !1 ? tc(e) : Ni(e);
+  return Gi(t, e);
+}
+function Oi(e) {
+  const t = new Map(Ni(e.plan).map((n) => [n.phase, n]));
+  for (const [n, { forecast: l, measured: s }] of Object.entries(e.phases)) {
+    const a = t.get(n);
+    (l || s || a) && t.set(n, { phase: n, forecast: { ...a?.forecast, ...l }, measured: s });
+  }
+  return Gi([...t.values()], e.plan);
+}
+function Ni(e) {
+  return (e.phases ?? []).map((t) => ({ phase: t.phase, forecast: t }));
+}
+function tc(e) {
   const t = /* @__PURE__ */ new Map();
-  for (const l of e.short ?? []) {
-    const n = t.get(l.phase) ?? { phase: l.phase, forecast: {} };
-    n.forecast = { ...n.forecast, [`${l.axis}_peak_bytes`]: l.need_bytes }, t.set(l.phase, n);
+  for (const n of e.short ?? []) {
+    const l = t.get(n.phase) ?? { phase: n.phase, forecast: {} };
+    l.forecast = { ...l.forecast, [`${n.axis}_peak_bytes`]: n.need_bytes }, t.set(n.phase, l);
   }
   return [...t.values()];
 }
-function Oi(e, t) {
-  const l = (r) => Ka.indexOf(r), n = [...e].sort((r, u) => l(r.phase) - l(u.phase)), s = n.map((r) => r.phase), a = t.request?.two_pass === !1 ? s : [...s, ...Qa(t)];
-  return n.map((r) => {
-    const u = ul(r.phase, a);
+function Gi(e, t) {
+  const n = (r) => Xa.indexOf(r), l = [...e].sort((r, u) => n(r.phase) - n(u.phase)), s = l.map((r) => r.phase), a = t.request?.two_pass === !1 ? s : [...s, ...nc(t)];
+  return l.map((r) => {
+    const u = fn(r.phase, a);
     return {
       phase: r.phase,
       name: u,
       seconds: r.forecast.seconds ?? null,
       measuredSeconds: r.measured?.seconds ?? null,
-      bars: ["vram", "ram"].flatMap((p) => Xa(r, u, p, n, t))
+      bars: ["vram", "ram"].flatMap((p) => lc(r, u, p, l, t))
     };
   });
 }
-function Qa(e) {
+function nc(e) {
   return (e.request?.passes ?? []).map((t) => t.phase);
 }
-function Xa(e, t, l, n, s) {
-  const a = `${l}_peak_bytes`, r = e.forecast[a], u = e.measured?.[a] ?? null;
+function lc(e, t, n, l, s) {
+  const a = `${n}_peak_bytes`, r = e.forecast[a], u = e.measured?.[a] ?? null;
   if (r == null && u == null) return [];
-  const p = zs(s.snapshot, l), d = n.flatMap((L) => [L.forecast[a] ?? 0, L.measured?.[a] ?? 0]), x = Ga(s, l), g = Math.max(p ?? 0, ...d) * (p == null ? 1.15 : 1.02) || 1, w = p == null ? null : p - (s.fits === !1 ? x : 0), T = (L) => 100 * L / g;
+  const p = zs(s.snapshot, n), d = l.flatMap((L) => [L.forecast[a] ?? 0, L.measured?.[a] ?? 0]), x = Ia(s, n), g = Math.max(p ?? 0, ...d) * (p == null ? 1.15 : 1.02) || 1, w = p == null ? null : p - (s.fits === !1 ? x : 0), A = (L) => 100 * L / g;
   return [
     {
-      axis: l,
-      used: T(r ?? 0),
-      margin: r == null ? 0 : Math.min(T(x), 100 - T(r)),
-      capacity: p == null ? null : T(p),
-      measured: u == null ? null : T(u),
-      excessFrom: w != null && (r ?? 0) > w ? T(w) : null,
-      label: qa(t, l, e.forecast, e.measured)
+      axis: n,
+      used: A(r ?? 0),
+      margin: r == null ? 0 : Math.min(A(x), 100 - A(r)),
+      capacity: p == null ? null : A(p),
+      measured: u == null ? null : A(u),
+      excessFrom: w != null && (r ?? 0) > w ? A(w) : null,
+      label: Qa(t, n, e.forecast, e.measured)
     }
   ];
 }
-function b(e, t = {}, ...l) {
-  const [n, ...s] = e.split("."), a = document.createElement(n);
+function b(e, t = {}, ...n) {
+  const [l, ...s] = e.split("."), a = document.createElement(l);
   s.length && (a.className = s.join(" "));
   for (const [r, u] of Object.entries(t))
     u == null || u === !1 || (typeof u == "function" ? a.addEventListener(r.slice(2), u) : a.setAttribute(r, u === !0 ? "" : String(u)));
-  return a.append(...l.filter((r) => !!r)), a;
+  return a.append(...n.filter((r) => !!r)), a;
 }
-function Ct(e, t) {
-  return b(e, { lang: sn() === "en" ? null : "en" }, t);
+function Dt(e, t) {
+  const n = ol() === "en" ? t : ma(t);
+  return b(e, { lang: n == null ? "en" : null }, n ?? t);
 }
-function De(e, ...t) {
-  const l = e.contains(document.activeElement) ? document.activeElement.dataset.key : void 0;
-  e.replaceChildren(...t.filter((n) => !!n)), l && e.querySelector(`[data-key="${CSS.escape(l)}"]`)?.focus();
+function Re(e, ...t) {
+  const n = e.contains(document.activeElement) ? document.activeElement.dataset.key : void 0;
+  e.replaceChildren(...t.filter((l) => !!l)), n && e.querySelector(`[data-key="${CSS.escape(n)}"]`)?.focus();
 }
-let ec = 0;
-function rl(e, t = !1) {
-  const l = b("div.lp-body");
+let sc = 0;
+function an(e, t = !1) {
+  const n = b("div.lp-body");
   if (t) {
     const s = b("summary", {}, e);
-    return [b("details.lp-sec", {}, s, l), l, s];
+    return [b("details.lp-sec", {}, s, n), n, s];
   }
-  const n = b("h3", { id: `lowpeak-section-${++ec}` }, e);
-  return [b("section.lp-sec", { "aria-labelledby": n.id }, n, l), l, n];
+  const l = b("h3", { id: `lowpeak-section-${++sc}` }, e);
+  return [b("section.lp-sec", { "aria-labelledby": l.id }, l, n), n, l];
 }
 function Bs(e) {
-  return b("div.lp-rows", { role: "list" }, ...e.map(tc));
+  return b("div.lp-rows", { role: "list" }, ...e.map(oc));
 }
-function tc(e) {
-  const t = e.measuredSeconds, l = e.seconds == null ? "" : on(e.seconds);
+function oc(e) {
+  const t = e.measuredSeconds, n = e.seconds == null ? "" : il(e.seconds);
   return b(
     "div.lp-row",
     { role: "listitem", "data-phase": e.phase },
     b("span.lp-name", {}, e.name),
-    b("div.lp-bars", {}, ...e.bars.map(lc)),
-    t == null ? b("span.lp-time", { title: v("bar.time") }, l) : b("span.lp-time", { title: v("bar.both") }, b("b", {}, on(t)), v("bar.of", { time: l }))
+    b("div.lp-bars", {}, ...e.bars.map(ic)),
+    t == null ? b("span.lp-time", { title: v("bar.time") }, n) : b("span.lp-time", { title: v("bar.both") }, b("b", {}, il(t)), v("bar.of", { time: n }))
   );
 }
-function lc(e) {
-  const t = (l, n, s) => b("i", { class: l, style: `left:${n}%` + (s == null ? "" : `;width:${s}%`) });
+function ic(e) {
+  const t = (n, l, s) => b("i", { class: n, style: `left:${l}%` + (s == null ? "" : `;width:${s}%`) });
   return b(
     "div",
     {
@@ -1001,7 +1043,7 @@ function lc(e) {
   );
 }
 function Os(e) {
-  const t = (l, n) => b("span", {}, b("i", { class: l, "aria-hidden": "true" }), n);
+  const t = (n, l) => b("span", {}, b("i", { class: n, "aria-hidden": "true" }), l);
   return b(
     "div.lp-legend",
     {},
@@ -1012,33 +1054,33 @@ function Os(e) {
     e && t("lp-key-measured", v("legend.measured"))
   );
 }
-const nc = ["card", "ram", "disk"];
-function Ro(e, t) {
-  return Array.from({ length: e }, (l, n) => Math.floor((2 * n + 1) * t / (2 * e)));
+const rc = ["card", "ram", "disk"];
+function Bo(e, t) {
+  return Array.from({ length: e }, (n, l) => Math.floor((2 * l + 1) * t / (2 * e)));
 }
-function Ni(e) {
-  const { resident_blocks: t, pinned_blocks: l, disk_blocks: n } = e, s = Math.min(t + l + n, 400), a = new Set(Ro(Math.min(n, s), s)), r = Array.from({ length: s }, (p, d) => d).filter((p) => !a.has(p)), u = new Set(Ro(Math.min(t, r.length), r.length).map((p) => r[p]));
+function Ns(e) {
+  const { resident_blocks: t, pinned_blocks: n, disk_blocks: l } = e, s = Math.min(t + n + l, 400), a = new Set(Bo(Math.min(l, s), s)), r = Array.from({ length: s }, (p, d) => d).filter((p) => !a.has(p)), u = new Set(Bo(Math.min(t, r.length), r.length).map((p) => r[p]));
   return Array.from({ length: s }, (p, d) => a.has(d) ? "disk" : u.has(d) ? "card" : "ram");
 }
-function sc(e) {
+function ac(e) {
   const t = [];
-  for (const l of e) {
-    const n = t.at(-1);
-    n && n[1] === l - 1 ? n[1] = l : t.push([l, l]);
+  for (const n of e) {
+    const l = t.at(-1);
+    l && l[1] === n - 1 ? l[1] = n : t.push([n, n]);
   }
-  return t.map(([l, n]) => l === n ? `${l + 1}` : `${l + 1}-${n + 1}`).join(", ");
+  return t.map(([n, l]) => n === l ? `${n + 1}` : `${n + 1}-${l + 1}`).join(", ");
 }
-const zo = { card: "lp-on-card", ram: "lp-in-ram", disk: "lp-on-disk" };
-function Gi(e, t) {
-  const l = (e.phases ?? []).filter((s) => s.phase.startsWith("sample"));
-  return (l.find((s) => s.phase === t) ?? l.find((s) => s.phase === Ri(e)?.phase) ?? l[0])?.placement ?? null;
+const Oo = { card: "lp-on-card", ram: "lp-in-ram", disk: "lp-on-disk" };
+function Gs(e, t) {
+  const n = (e.phases ?? []).filter((s) => s.phase.startsWith("sample"));
+  return (n.find((s) => s.phase === t) ?? n.find((s) => s.phase === Bi(e)?.phase) ?? n[0])?.placement ?? null;
 }
-function Fi(e, t) {
-  const l = Gi(e, t);
-  if (!l) return null;
-  const n = Ni(l), s = nc.filter((r) => n.includes(r)).map((r) => {
-    const u = n.flatMap((d, x) => d === r ? [x] : []), p = v("blocks.count", { count: u.length, where: v(`blocks.${r}`) });
-    return { place: r, text: p, which: v("blocks.which", { where: v(`blocks.${r}`), numbers: sc(u) }) };
+function Vi(e, t) {
+  const n = Gs(e, t);
+  if (!n) return null;
+  const l = Ns(n), s = rc.filter((r) => l.includes(r)).map((r) => {
+    const u = l.flatMap((d, x) => d === r ? [x] : []), p = v("blocks.count", { count: u.length, where: v(`blocks.${r}`) });
+    return { place: r, text: p, which: v("blocks.which", { where: v(`blocks.${r}`), numbers: ac(u) }) };
   }), a = v("blocks.label", { text: Yt(s.map((r) => r.text)) });
   return b(
     "div",
@@ -1046,42 +1088,42 @@ function Fi(e, t) {
     b(
       "div.lp-blocks",
       { role: "img", "aria-label": a },
-      ...n.map((r, u) => b("i", {
-        class: zo[r],
+      ...l.map((r, u) => b("i", {
+        class: Oo[r],
         title: v("blocks.one", { number: u + 1, where: v(`blocks.${r}`) })
       }))
     ),
-    b("div.lp-legend", { "aria-hidden": "true" }, ...s.map(({ place: r, text: u }) => b("span", {}, b("i", { class: zo[r] }), u))),
+    b("div.lp-legend", { "aria-hidden": "true" }, ...s.map(({ place: r, text: u }) => b("span", {}, b("i", { class: Oo[r] }), u))),
     b("div.lp-sr", {}, s.map((r) => r.which).join(v("list.stop")))
   );
 }
-function oc(e, t, l, n) {
-  const { plan: s, planError: a, planBusy: r } = l;
+function cc(e, t, n, l) {
+  const { plan: s, planError: a, planBusy: r } = n;
   if (a)
-    return De(
+    return Re(
       e,
       b("div.lp-verdict.lp-bad", {}, v("before.none")),
-      Ct("div.lp-dim", a),
-      b("div.lp-actions", {}, Ii(n))
-    ), De(t);
+      Dt("div.lp-dim", a),
+      b("div.lp-actions", {}, $i(l))
+    ), Re(t);
   if (!s) {
     const g = v(r ? "before.working" : "before.no_sampler");
-    return De(e, b("p.lp-dim", {}, g)), De(t);
+    return Re(e, b("p.lp-dim", {}, g)), Re(t);
   }
-  const { tone: u, head: p, detail: d } = Di(s);
-  De(
+  const { tone: u, head: p, detail: d } = Ci(s);
+  Re(
     e,
     b("div", { class: `lp-verdict${u === "bad" ? " lp-bad" : ""}` }, p),
     b("div.lp-dim", {}, d),
-    ...(s.asked?.notices ?? []).map((g) => Ct("p.lp-notice", g)),
+    ...(s.asked?.notices ?? []).map((g) => Dt("p.lp-notice", g)),
     s.asked?.unknown.length ? b("p.lp-notice", {}, v("before.unknown", { names: Yt(s.asked.unknown) })) : null,
-    s.fits === !1 ? ic(s, n) : null
+    s.fits === !1 ? uc(s, l) : null
   );
-  const x = Ja(s);
-  De(t, x.length ? Bs(x) : null, x.length ? Os(!1) : null);
+  const x = ec(s);
+  Re(t, x.length ? Bs(x) : null, x.length ? Os(!1) : null);
 }
-function ic(e, t) {
-  const l = b("p.lp-notice", { role: "status", hidden: !0 }), n = (e.fits_instead ?? []).map(
+function uc(e, t) {
+  const n = b("p.lp-notice", { role: "status", hidden: !0 }), l = (e.fits_instead ?? []).map(
     (s, a) => b(
       "div.lp-offer",
       {},
@@ -1091,7 +1133,7 @@ function ic(e, t) {
         "data-key": `use-${a}`,
         "aria-label": v("offers.use_label", { size: jt(s) }),
         onclick: () => {
-          l.textContent = t.use(s), l.hidden = !l.textContent;
+          n.textContent = t.use(s), n.hidden = !n.textContent;
         }
       }, v("offers.use"))
     )
@@ -1099,13 +1141,13 @@ function ic(e, t) {
   return b(
     "section.lp-sec",
     { "aria-label": v("offers.title") },
-    b("h3", {}, n.length ? v("offers.title") : v("offers.none")),
-    ...n,
-    l,
-    b("div.lp-offer", {}, b("span", {}, v("offers.close")), Ii(t))
+    b("h3", {}, l.length ? v("offers.title") : v("offers.none")),
+    ...l,
+    n,
+    b("div.lp-offer", {}, b("span", {}, v("offers.close")), $i(t))
   );
 }
-function Ii(e) {
+function $i(e) {
   return b(
     "button",
     { type: "button", "data-key": "again", onclick: () => {
@@ -1114,56 +1156,56 @@ function Ii(e) {
     v("before.again")
   );
 }
-function rc(e, t, l) {
-  const n = l.plan && l.plan.fits !== !1 ? l.plan : null, s = n && Gi(n, null);
-  return De(t, s && Fi(n, null)), e.textContent = v("section.blocks", { count: s ? Ni(s).length : 0 }), s != null;
+function fc(e, t, n) {
+  const l = n.plan && n.plan.fits !== !1 ? n.plan : null, s = l && Gs(l, null);
+  return Re(t, s && Vi(l, null)), e.textContent = v("section.blocks", { count: s ? Ns(s).length : 0 }), s != null;
 }
-function ac(e, t) {
-  const l = t.plan, n = l ? Ia(l) : [], s = (a) => b("ul", {}, ...a.map((r) => Ct("li", r)));
-  return De(
+function pc(e, t) {
+  const n = t.plan, l = n ? Ha(n) : [], s = (a) => b("ul", {}, ...a.map((r) => Dt("li", r)));
+  return Re(
     e,
-    l?.changes_arithmetic && b("p", {}, v("why.arithmetic")),
-    ...n.flatMap(({ head: a, lines: r }) => [a && Ct("h4", a), s(r)])
-  ), n.length > 0;
+    n?.changes_arithmetic && b("p", {}, v("why.arithmetic")),
+    ...l.flatMap(({ head: a, lines: r }) => [a && Dt("h4", a), s(r)])
+  ), l.length > 0;
 }
-function cc(e) {
-  const { tone: t, head: l, detail: n } = Di(e), s = e.fits === !1 && e.fits_instead?.[0];
+function hc(e) {
+  const { tone: t, head: n, detail: l } = Ci(e), s = e.fits === !1 && e.fits_instead?.[0];
   return b(
     "div",
     {},
-    b("div", { class: `lp-verdict${t === "bad" ? " lp-bad" : ""}` }, l),
-    b("div.lp-dim", {}, n, s ? " " + v("what_if.would_fit", { size: jt(s) }) : "")
+    b("div", { class: `lp-verdict${t === "bad" ? " lp-bad" : ""}` }, n),
+    b("div.lp-dim", {}, l, s ? " " + v("what_if.would_fit", { size: jt(s) }) : "")
   );
 }
-class uc {
+class dc {
   box;
   body;
   constructor() {
-    [this.box, this.body] = rl(v("section.last")), this.box.classList.add("lp-last"), this.box.hidden = !0;
+    [this.box, this.body] = an(v("section.last")), this.box.classList.add("lp-last"), this.box.hidden = !0;
   }
   draw(t) {
-    if (this.box.hidden = !t, !t) return De(this.body);
+    if (this.box.hidden = !t, !t) return Re(this.body);
     this.box.dataset.run = t.run_id;
-    const { tone: l, head: n, detail: s } = Wa(t), a = zi(t), r = $a(t);
-    De(
+    const { tone: n, head: l, detail: s } = Ya(t), a = Oi(t), r = Ua(t);
+    Re(
       this.body,
       b("div", {
-        class: `lp-verdict${l === "bad" ? " lp-bad" : ""}`,
-        role: l === "bad" ? "alert" : null
-      }, n),
-      t.status === "failed" ? Ct("div.lp-dim", s) : b("div.lp-dim", {}, s || jt(t.request)),
+        class: `lp-verdict${n === "bad" ? " lp-bad" : ""}`,
+        role: n === "bad" ? "alert" : null
+      }, l),
+      t.status === "failed" ? Dt("div.lp-dim", s) : b("div.lp-dim", {}, s || jt(t.request)),
       a.length ? Bs(a) : null,
       a.length ? Os(!0) : null,
       r.length ? b("ul", {}, ...r.map((u) => b("li", {}, u))) : null,
-      ...t.notices.slice(-5).map((u) => Ct("p.lp-notice", u)),
-      pc(t.report.lora),
-      hc(t.report.kernels),
+      ...t.notices.slice(-5).map((u) => Dt("p.lp-notice", u)),
+      gc(t.report.lora),
+      wc(t.report.kernels),
       this.copy(t)
     );
   }
   copy(t) {
-    const l = b("span.lp-dim", { role: "status" }), n = async () => {
-      l.textContent = await fc(Aa(t)) ? v("copy.done") : v("copy.refused");
+    const n = b("span.lp-dim", { role: "status" }), l = async () => {
+      n.textContent = await mc(Ra(t)) ? v("copy.done") : v("copy.refused");
     };
     return b(
       "div.lp-actions",
@@ -1171,35 +1213,35 @@ class uc {
       b(
         "button",
         { type: "button", "data-key": "copy", onclick: () => {
-          n();
+          l();
         } },
         v("copy.button")
       ),
       b("span.lp-dim", {}, v("copy.what")),
-      l
+      n
     );
   }
 }
-async function fc(e) {
+async function mc(e) {
   try {
     return await navigator.clipboard.writeText(e), !0;
   } catch {
     const t = b("textarea", { style: "position:fixed;opacity:0" });
     t.value = e, document.body.append(t), t.select();
-    const l = document.execCommand("copy");
-    return t.remove(), l;
+    const n = document.execCommand("copy");
+    return t.remove(), n;
   }
 }
-function pc(e) {
+function gc(e) {
   return !Array.isArray(e) || !e.length ? null : b("div.lp-sec", {}, b("h4", {}, v("section.lora")), ...e.flatMap((t) => {
-    const l = (t.skipped ?? []).filter((s) => s.matters !== !1 && s.tensors?.length), n = t.complete === !1 ? ".lp-bad" : "";
+    const n = (t.skipped ?? []).filter((s) => s.matters !== !1 && s.tensors?.length), l = t.complete === !1 ? ".lp-bad" : "";
     return [
-      b(`div.lp-lora${n}`, {}, v("lora.bound", {
+      b(`div.lp-lora${l}`, {}, v("lora.bound", {
         file: t.file ?? "LoRA",
         bound: t.bound_tensors ?? "?",
         all: t.tensors ?? "?"
       })),
-      ...l.map((s) => b(
+      ...n.map((s) => b(
         "div.lp-dim",
         {},
         v("lora.left", { count: s.tensors.length, reason: s.reason ?? "?" })
@@ -1207,162 +1249,162 @@ function pc(e) {
     ];
   }));
 }
-function hc(e) {
+function wc(e) {
   if (!e || typeof e != "object") return null;
-  const t = Object.entries(e).flatMap(([l, n]) => dc(l, typeof n == "string" ? { implementation: n } : n ?? {}));
+  const t = Object.entries(e).flatMap(([n, l]) => bc(n, typeof l == "string" ? { implementation: l } : l ?? {}));
   return t.length ? b(
     "details.lp-sec",
     {},
     b("summary", {}, v("section.kernels")),
-    b("ul.lp-kernels", {}, ...t.map((l) => b("li", {}, l)))
+    b("ul.lp-kernels", {}, ...t.map((n) => b("li", {}, n)))
   ) : null;
 }
-function dc(e, t) {
-  const l = (u, p, d) => d ? v("kernels.because", { stage: u, name: p, reason: d }) : v("kernels.used", { stage: u, name: p }), { chosen: n = {}, because: s = {}, against: a = {}, changes_arithmetic: r = [] } = t;
+function bc(e, t) {
+  const n = (u, p, d) => d ? v("kernels.because", { stage: u, name: p, reason: d }) : v("kernels.used", { stage: u, name: p }), { chosen: l = {}, because: s = {}, against: a = {}, changes_arithmetic: r = [] } = t;
   return [
-    l(e, t.implementation ?? "?", t.reason),
-    ...Object.entries(n).map(([u, p]) => l(u, p, s[u])),
+    n(e, t.implementation ?? "?", t.reason),
+    ...Object.entries(l).map(([u, p]) => n(u, p, s[u])),
     ...Object.entries(a).map(([u, p]) => v("kernels.against", { name: u, reason: p })),
     ...r.length ? [v("kernels.changes", { names: Yt(r) })] : []
   ];
 }
-const mc = !0, Ce = "u-", gc = "uplot", wc = Ce + "hz", bc = Ce + "vt", vc = Ce + "title", xc = Ce + "wrap", yc = Ce + "under", kc = Ce + "over", _c = Ce + "axis", il = Ce + "off", Sc = Ce + "select", Mc = Ce + "cursor-x", Tc = Ce + "cursor-y", Ac = Ce + "cursor-pt", Ec = Ce + "legend", Lc = Ce + "live", Pc = Ce + "inline", Dc = Ce + "series", Cc = Ce + "marker", Bo = Ce + "label", Rc = Ce + "value", Ql = "width", Xl = "height", Jl = "top", Oo = "bottom", Dl = "left", fs = "right", Ns = "#000", No = Ns + "0", ps = "mousemove", Go = "mousedown", hs = "mouseup", Fo = "mouseenter", Io = "mouseleave", Vo = "dblclick", zc = "resize", Bc = "scroll", $o = "change", Tn = "dppxchange", Gs = "--", Fl = typeof window < "u", xs = Fl ? document : null, zl = Fl ? window : null, Oc = Fl ? navigator : null;
-let re, yn;
+const vc = !0, De = "u-", xc = "uplot", kc = De + "hz", yc = De + "vt", _c = De + "title", Sc = De + "wrap", Mc = De + "under", Ac = De + "over", Tc = De + "axis", rn = De + "off", Ec = De + "select", Lc = De + "cursor-x", Pc = De + "cursor-y", Rc = De + "cursor-pt", Dc = De + "legend", Cc = De + "live", zc = De + "inline", Bc = De + "series", Oc = De + "marker", No = De + "label", Nc = De + "value", Xn = "width", el = "height", Zn = "top", Go = "bottom", Dn = "left", ps = "right", Vs = "#000", Vo = Vs + "0", hs = "mousemove", $o = "mousedown", ds = "mouseup", Fo = "mouseenter", Io = "mouseleave", Wo = "dblclick", Gc = "resize", Vc = "scroll", Ho = "change", Al = "dppxchange", $s = "--", $n = typeof window < "u", ks = $n ? document : null, Bn = $n ? window : null, $c = $n ? navigator : null;
+let re, kl;
 function ys() {
   let e = devicePixelRatio;
-  re != e && (re = e, yn && _s($o, yn, ys), yn = matchMedia(`(min-resolution: ${re - 1e-3}dppx) and (max-resolution: ${re + 1e-3}dppx)`), al($o, yn, ys), zl.dispatchEvent(new CustomEvent(Tn)));
+  re != e && (re = e, kl && Ss(Ho, kl, ys), kl = matchMedia(`(min-resolution: ${re - 1e-3}dppx) and (max-resolution: ${re + 1e-3}dppx)`), cn(Ho, kl, ys), Bn.dispatchEvent(new CustomEvent(Al)));
 }
 function ot(e, t) {
   if (t != null) {
-    let l = e.classList;
-    !l.contains(t) && l.add(t);
+    let n = e.classList;
+    !n.contains(t) && n.add(t);
   }
 }
-function ks(e, t) {
-  let l = e.classList;
-  l.contains(t) && l.remove(t);
+function _s(e, t) {
+  let n = e.classList;
+  n.contains(t) && n.remove(t);
 }
-function be(e, t, l) {
-  e.style[t] = l + "px";
+function be(e, t, n) {
+  e.style[t] = n + "px";
 }
-function yt(e, t, l, n) {
-  let s = xs.createElement(e);
-  return t != null && ot(s, t), l?.insertBefore(s, n), s;
+function kt(e, t, n, l) {
+  let s = ks.createElement(e);
+  return t != null && ot(s, t), n?.insertBefore(s, l), s;
 }
 function dt(e, t) {
-  return yt("div", e, t);
+  return kt("div", e, t);
 }
-const Wo = /* @__PURE__ */ new WeakMap();
-function Dt(e, t, l, n, s) {
-  let a = "translate(" + t + "px," + l + "px)", r = Wo.get(e);
-  a != r && (e.style.transform = a, Wo.set(e, a), t < 0 || l < 0 || t > n || l > s ? ot(e, il) : ks(e, il));
-}
-const Ho = /* @__PURE__ */ new WeakMap();
-function jo(e, t, l) {
-  let n = t + l, s = Ho.get(e);
-  n != s && (Ho.set(e, n), e.style.background = t, e.style.borderColor = l);
+const jo = /* @__PURE__ */ new WeakMap();
+function Rt(e, t, n, l, s) {
+  let a = "translate(" + t + "px," + n + "px)", r = jo.get(e);
+  a != r && (e.style.transform = a, jo.set(e, a), t < 0 || n < 0 || t > l || n > s ? ot(e, rn) : _s(e, rn));
 }
 const Uo = /* @__PURE__ */ new WeakMap();
-function Yo(e, t, l, n) {
-  let s = t + "" + l, a = Uo.get(e);
-  s != a && (Uo.set(e, s), e.style.height = l + "px", e.style.width = t + "px", e.style.marginLeft = n ? -t / 2 + "px" : 0, e.style.marginTop = n ? -l / 2 + "px" : 0);
+function Yo(e, t, n) {
+  let l = t + n, s = Uo.get(e);
+  l != s && (Uo.set(e, l), e.style.background = t, e.style.borderColor = n);
 }
-const Fs = { passive: !0 }, Nc = { ...Fs, capture: !0 };
-function al(e, t, l, n) {
-  t.addEventListener(e, l, n ? Nc : Fs);
+const qo = /* @__PURE__ */ new WeakMap();
+function Ko(e, t, n, l) {
+  let s = t + "" + n, a = qo.get(e);
+  s != a && (qo.set(e, s), e.style.height = n + "px", e.style.width = t + "px", e.style.marginLeft = l ? -t / 2 + "px" : 0, e.style.marginTop = l ? -n / 2 + "px" : 0);
 }
-function _s(e, t, l, n) {
-  t.removeEventListener(e, l, Fs);
+const Fs = { passive: !0 }, Fc = { ...Fs, capture: !0 };
+function cn(e, t, n, l) {
+  t.addEventListener(e, n, l ? Fc : Fs);
 }
-Fl && ys();
-function kt(e, t, l, n) {
+function Ss(e, t, n, l) {
+  t.removeEventListener(e, n, Fs);
+}
+$n && ys();
+function yt(e, t, n, l) {
   let s;
-  l = l || 0, n = n || t.length - 1;
-  let a = n <= 2147483647;
-  for (; n - l > 1; )
-    s = a ? l + n >> 1 : it((l + n) / 2), t[s] < e ? l = s : n = s;
-  return e - t[l] <= t[n] - e ? l : n;
+  n = n || 0, l = l || t.length - 1;
+  let a = l <= 2147483647;
+  for (; l - n > 1; )
+    s = a ? n + l >> 1 : it((n + l) / 2), t[s] < e ? n = s : l = s;
+  return e - t[n] <= t[l] - e ? n : l;
 }
-function Vi(e) {
-  return (l, n, s) => {
+function Fi(e) {
+  return (n, l, s) => {
     let a = -1, r = -1;
-    for (let u = n; u <= s; u++)
-      if (e(l[u])) {
+    for (let u = l; u <= s; u++)
+      if (e(n[u])) {
         a = u;
         break;
       }
-    for (let u = s; u >= n; u--)
-      if (e(l[u])) {
+    for (let u = s; u >= l; u--)
+      if (e(n[u])) {
         r = u;
         break;
       }
     return [a, r];
   };
 }
-const $i = (e) => e != null, Wi = (e) => e != null && e > 0, Pn = Vi($i), Gc = Vi(Wi);
-function Fc(e, t, l, n = 0, s = !1) {
-  let a = s ? Gc : Pn, r = s ? Wi : $i;
-  [t, l] = a(e, t, l);
+const Ii = (e) => e != null, Wi = (e) => e != null && e > 0, Rl = Fi(Ii), Ic = Fi(Wi);
+function Wc(e, t, n, l = 0, s = !1) {
+  let a = s ? Ic : Rl, r = s ? Wi : Ii;
+  [t, n] = a(e, t, n);
   let u = e[t], p = e[t];
   if (t > -1)
-    if (n == 1)
-      u = e[t], p = e[l];
-    else if (n == -1)
-      u = e[l], p = e[t];
+    if (l == 1)
+      u = e[t], p = e[n];
+    else if (l == -1)
+      u = e[n], p = e[t];
     else
-      for (let d = t; d <= l; d++) {
+      for (let d = t; d <= n; d++) {
         let x = e[d];
         r(x) && (x < u ? u = x : x > p && (p = x));
       }
   return [u ?? pe, p ?? -pe];
 }
-function Dn(e, t, l, n) {
-  let s = Jo(e), a = Jo(t);
-  e == t && (s == -1 ? (e *= l, t /= l) : (e /= l, t *= l));
-  let r = l == 10 ? Ot : Hi, u = s == 1 ? it : mt, p = a == 1 ? mt : it, d = u(r(Pe(e))), x = p(r(Pe(t))), g = Bl(l, d), w = Bl(l, x);
-  return l == 10 && (d < 0 && (g = he(g, -d)), x < 0 && (w = he(w, -x))), n || l == 2 ? (e = g * s, t = w * a) : (e = qi(e, g), t = Cn(t, w)), [e, t];
+function Dl(e, t, n, l) {
+  let s = Qo(e), a = Qo(t);
+  e == t && (s == -1 ? (e *= n, t /= n) : (e /= n, t *= n));
+  let r = n == 10 ? Ot : Hi, u = s == 1 ? it : mt, p = a == 1 ? mt : it, d = u(r(Pe(e))), x = p(r(Pe(t))), g = On(n, d), w = On(n, x);
+  return n == 10 && (d < 0 && (g = he(g, -d)), x < 0 && (w = he(w, -x))), l || n == 2 ? (e = g * s, t = w * a) : (e = qi(e, g), t = Cl(t, w)), [e, t];
 }
-function Is(e, t, l, n) {
-  let s = Dn(e, t, l, n);
+function Is(e, t, n, l) {
+  let s = Dl(e, t, n, l);
   return e == 0 && (s[0] = 0), t == 0 && (s[1] = 0), s;
 }
-const Vs = 0.1, qo = {
+const Ws = 0.1, Jo = {
   mode: 3,
-  pad: Vs
-}, ln = {
+  pad: Ws
+}, ll = {
   pad: 0,
   soft: null,
   mode: 0
-}, Ic = {
-  min: ln,
-  max: ln
+}, Hc = {
+  min: ll,
+  max: ll
 };
-function An(e, t, l, n) {
-  return Rn(l) ? Ko(e, t, l) : (ln.pad = l, ln.soft = n ? 0 : null, ln.mode = n ? 3 : 0, Ko(e, t, Ic));
+function Tl(e, t, n, l) {
+  return zl(n) ? Zo(e, t, n) : (ll.pad = n, ll.soft = l ? 0 : null, ll.mode = l ? 3 : 0, Zo(e, t, Hc));
 }
 function oe(e, t) {
   return e ?? t;
 }
-function Vc(e, t, l) {
-  for (t = oe(t, 0), l = oe(l, e.length - 1); t <= l; ) {
+function jc(e, t, n) {
+  for (t = oe(t, 0), n = oe(n, e.length - 1); t <= n; ) {
     if (e[t] != null)
       return !0;
     t++;
   }
   return !1;
 }
-function Ko(e, t, l) {
-  let n = l.min, s = l.max, a = oe(n.pad, 0), r = oe(s.pad, 0), u = oe(n.hard, -pe), p = oe(s.hard, pe), d = oe(n.soft, pe), x = oe(s.soft, -pe), g = oe(n.mode, 0), w = oe(s.mode, 0), T = t - e, L = Ot(T), B = Ke(Pe(e), Pe(t)), F = Ot(B), $ = Pe(F - L);
-  (T < 1e-24 || $ > 10) && (T = 0, (e == 0 || t == 0) && (T = 1e-24, g == 2 && d != pe && (a = 0), w == 2 && x != -pe && (r = 0)));
-  let S = T || B || 1e3, _ = Ot(S), A = Bl(10, it(_)), J = S * (T == 0 ? e == 0 ? 0.1 : 1 : a), z = he(qi(e - J, A / 10), 24), Z = e >= d && (g == 1 || g == 3 && z <= d || g == 2 && z >= d) ? d : pe, Y = Ke(u, z < Z && e >= Z ? Z : _t(Z, z)), ee = S * (T == 0 ? t == 0 ? 0.1 : 1 : r), U = he(Cn(t + ee, A / 10), 24), E = t <= x && (w == 1 || w == 3 && U >= x || w == 2 && U <= x) ? x : -pe, K = _t(p, U > E && t <= E ? E : Ke(E, U));
+function Zo(e, t, n) {
+  let l = n.min, s = n.max, a = oe(l.pad, 0), r = oe(s.pad, 0), u = oe(l.hard, -pe), p = oe(s.hard, pe), d = oe(l.soft, pe), x = oe(s.soft, -pe), g = oe(l.mode, 0), w = oe(s.mode, 0), A = t - e, L = Ot(A), B = Ke(Pe(e), Pe(t)), V = Ot(B), F = Pe(V - L);
+  (A < 1e-24 || F > 10) && (A = 0, (e == 0 || t == 0) && (A = 1e-24, g == 2 && d != pe && (a = 0), w == 2 && x != -pe && (r = 0)));
+  let S = A || B || 1e3, y = Ot(S), T = On(10, it(y)), J = S * (A == 0 ? e == 0 ? 0.1 : 1 : a), z = he(qi(e - J, T / 10), 24), Z = e >= d && (g == 1 || g == 3 && z <= d || g == 2 && z >= d) ? d : pe, Y = Ke(u, z < Z && e >= Z ? Z : _t(Z, z)), ee = S * (A == 0 ? t == 0 ? 0.1 : 1 : r), U = he(Cl(t + ee, T / 10), 24), E = t <= x && (w == 1 || w == 3 && U >= x || w == 2 && U <= x) ? x : -pe, K = _t(p, U > E && t <= E ? E : Ke(E, U));
   return Y == K && Y == 0 && (K = 100), [Y, K];
 }
-const $c = new Intl.NumberFormat(Fl ? Oc.language : "en-US"), $s = (e) => $c.format(e), rt = Math, Mn = rt.PI, Pe = rt.abs, it = rt.floor, Le = rt.round, mt = rt.ceil, _t = rt.min, Ke = rt.max, Bl = rt.pow, Jo = rt.sign, Ot = rt.log10, Hi = rt.log2, Wc = (e, t = 1) => rt.sinh(e) * t, ds = (e, t = 1) => rt.asinh(e / t), pe = 1 / 0;
-function Zo(e) {
+const Uc = new Intl.NumberFormat($n ? $c.language : "en-US"), Hs = (e) => Uc.format(e), rt = Math, Ml = rt.PI, Pe = rt.abs, it = rt.floor, Le = rt.round, mt = rt.ceil, _t = rt.min, Ke = rt.max, On = rt.pow, Qo = rt.sign, Ot = rt.log10, Hi = rt.log2, Yc = (e, t = 1) => rt.sinh(e) * t, ms = (e, t = 1) => rt.asinh(e / t), pe = 1 / 0;
+function Xo(e) {
   return (Ot((e ^ e >> 31) - (e >> 31)) | 0) + 1;
 }
-function Ss(e, t, l) {
-  return _t(Ke(e, t), l);
+function Ms(e, t, n) {
+  return _t(Ke(e, t), n);
 }
 function ji(e) {
   return typeof e == "function";
@@ -1370,178 +1412,178 @@ function ji(e) {
 function te(e) {
   return ji(e) ? e : () => e;
 }
-const Hc = () => {
-}, Ui = (e) => e, Yi = (e, t) => t, jc = (e) => null, Qo = (e) => !0, Xo = (e, t) => e == t, Uc = /\.\d*?(?=9{6,}|0{6,})/gm, cl = (e) => {
+const qc = () => {
+}, Ui = (e) => e, Yi = (e, t) => t, Kc = (e) => null, ei = (e) => !0, ti = (e, t) => e == t, Jc = /\.\d*?(?=9{6,}|0{6,})/gm, un = (e) => {
   if (Ji(e) || Ut.has(e))
     return e;
-  const t = `${e}`, l = t.match(Uc);
-  if (l == null)
+  const t = `${e}`, n = t.match(Jc);
+  if (n == null)
     return e;
-  let n = l[0].length - 1;
+  let l = n[0].length - 1;
   if (t.indexOf("e-") != -1) {
     let [s, a] = t.split("e");
-    return +`${cl(s)}e${a}`;
+    return +`${un(s)}e${a}`;
   }
-  return he(e, n);
+  return he(e, l);
 };
-function sl(e, t) {
-  return cl(he(cl(e / t)) * t);
+function sn(e, t) {
+  return un(he(un(e / t)) * t);
 }
-function Cn(e, t) {
-  return cl(mt(cl(e / t)) * t);
+function Cl(e, t) {
+  return un(mt(un(e / t)) * t);
 }
 function qi(e, t) {
-  return cl(it(cl(e / t)) * t);
+  return un(it(un(e / t)) * t);
 }
 function he(e, t = 0) {
   if (Ji(e))
     return e;
-  let l = 10 ** t, n = e * l * (1 + Number.EPSILON);
-  return Le(n) / l;
+  let n = 10 ** t, l = e * n * (1 + Number.EPSILON);
+  return Le(l) / n;
 }
 const Ut = /* @__PURE__ */ new Map();
 function Ki(e) {
   return (("" + e).split(".")[1] || "").length;
 }
-function an(e, t, l, n) {
-  let s = [], a = n.map(Ki);
-  for (let r = t; r < l; r++) {
-    let u = Pe(r), p = he(Bl(e, r), u);
-    for (let d = 0; d < n.length; d++) {
-      let x = e == 10 ? +`${n[d]}e${r}` : n[d] * p, g = (r >= 0 ? 0 : u) + (r >= a[d] ? 0 : a[d]), w = e == 10 ? x : he(x, g);
+function al(e, t, n, l) {
+  let s = [], a = l.map(Ki);
+  for (let r = t; r < n; r++) {
+    let u = Pe(r), p = he(On(e, r), u);
+    for (let d = 0; d < l.length; d++) {
+      let x = e == 10 ? +`${l[d]}e${r}` : l[d] * p, g = (r >= 0 ? 0 : u) + (r >= a[d] ? 0 : a[d]), w = e == 10 ? x : he(x, g);
       s.push(w), Ut.set(w, g);
     }
   }
   return s;
 }
-const nn = {}, Ws = [], Ol = [null, null], Ht = Array.isArray, Ji = Number.isInteger, Yc = (e) => e === void 0;
-function ei(e) {
+const sl = {}, js = [], Nn = [null, null], Ht = Array.isArray, Ji = Number.isInteger, Zc = (e) => e === void 0;
+function ni(e) {
   return typeof e == "string";
 }
-function Rn(e) {
+function zl(e) {
   let t = !1;
   if (e != null) {
-    let l = e.constructor;
-    t = l == null || l == Object;
+    let n = e.constructor;
+    t = n == null || n == Object;
   }
   return t;
 }
-function qc(e) {
+function Qc(e) {
   return e != null && typeof e == "object";
 }
-const Kc = Object.getPrototypeOf(Uint8Array), Zi = "__proto__";
-function Nl(e, t = Rn) {
-  let l;
+const Xc = Object.getPrototypeOf(Uint8Array), Zi = "__proto__";
+function Gn(e, t = zl) {
+  let n;
   if (Ht(e)) {
-    let n = e.find((s) => s != null);
-    if (Ht(n) || t(n)) {
-      l = Array(e.length);
+    let l = e.find((s) => s != null);
+    if (Ht(l) || t(l)) {
+      n = Array(e.length);
       for (let s = 0; s < e.length; s++)
-        l[s] = Nl(e[s], t);
+        n[s] = Gn(e[s], t);
     } else
-      l = e.slice();
-  } else if (e instanceof Kc)
-    l = e.slice();
+      n = e.slice();
+  } else if (e instanceof Xc)
+    n = e.slice();
   else if (t(e)) {
-    l = {};
-    for (let n in e)
-      n != Zi && (l[n] = Nl(e[n], t));
+    n = {};
+    for (let l in e)
+      l != Zi && (n[l] = Gn(e[l], t));
   } else
-    l = e;
-  return l;
+    n = e;
+  return n;
 }
-function Te(e) {
+function Ae(e) {
   let t = arguments;
-  for (let l = 1; l < t.length; l++) {
-    let n = t[l];
-    for (let s in n)
-      s != Zi && (Rn(e[s]) ? Te(e[s], Nl(n[s])) : e[s] = Nl(n[s]));
+  for (let n = 1; n < t.length; n++) {
+    let l = t[n];
+    for (let s in l)
+      s != Zi && (zl(e[s]) ? Ae(e[s], Gn(l[s])) : e[s] = Gn(l[s]));
   }
   return e;
 }
-const Jc = 0, Zc = 1, Qc = 2;
-function Xc(e, t, l) {
-  for (let n = 0, s, a = -1; n < t.length; n++) {
-    let r = t[n];
+const eu = 0, tu = 1, nu = 2;
+function lu(e, t, n) {
+  for (let l = 0, s, a = -1; l < t.length; l++) {
+    let r = t[l];
     if (r > a) {
       for (s = r - 1; s >= 0 && e[s] == null; )
         e[s--] = null;
-      for (s = r + 1; s < l && e[s] == null; )
+      for (s = r + 1; s < n && e[s] == null; )
         e[a = s++] = null;
     }
   }
 }
-function eu(e, t) {
-  if (nu(e)) {
+function su(e, t) {
+  if (ru(e)) {
     let r = e[0].slice();
     for (let u = 1; u < e.length; u++)
       r.push(...e[u].slice(1));
-    return su(r[0]) || (r = lu(r)), r;
+    return au(r[0]) || (r = iu(r)), r;
   }
-  let l = /* @__PURE__ */ new Set();
+  let n = /* @__PURE__ */ new Set();
   for (let r = 0; r < e.length; r++) {
     let p = e[r][0], d = p.length;
     for (let x = 0; x < d; x++)
-      l.add(p[x]);
+      n.add(p[x]);
   }
-  let n = [Array.from(l).sort((r, u) => r - u)], s = n[0].length, a = /* @__PURE__ */ new Map();
+  let l = [Array.from(n).sort((r, u) => r - u)], s = l[0].length, a = /* @__PURE__ */ new Map();
   for (let r = 0; r < s; r++)
-    a.set(n[0][r], r);
+    a.set(l[0][r], r);
   for (let r = 0; r < e.length; r++) {
     let u = e[r], p = u[0];
     for (let d = 1; d < u.length; d++) {
-      let x = u[d], g = Array(s).fill(void 0), w = t ? t[r][d] : Zc, T = [];
+      let x = u[d], g = Array(s).fill(void 0), w = t ? t[r][d] : tu, A = [];
       for (let L = 0; L < x.length; L++) {
-        let B = x[L], F = a.get(p[L]);
-        B === null ? w != Jc && (g[F] = B, w == Qc && T.push(F)) : g[F] = B;
+        let B = x[L], V = a.get(p[L]);
+        B === null ? w != eu && (g[V] = B, w == nu && A.push(V)) : g[V] = B;
       }
-      Xc(g, T, s), n.push(g);
+      lu(g, A, s), l.push(g);
     }
   }
-  return n;
+  return l;
 }
-const tu = typeof queueMicrotask > "u" ? (e) => Promise.resolve().then(e) : queueMicrotask;
-function lu(e) {
-  let t = e[0], l = t.length, n = Array(l);
-  for (let a = 0; a < n.length; a++)
-    n[a] = a;
-  n.sort((a, r) => t[a] - t[r]);
+const ou = typeof queueMicrotask > "u" ? (e) => Promise.resolve().then(e) : queueMicrotask;
+function iu(e) {
+  let t = e[0], n = t.length, l = Array(n);
+  for (let a = 0; a < l.length; a++)
+    l[a] = a;
+  l.sort((a, r) => t[a] - t[r]);
   let s = [];
   for (let a = 0; a < e.length; a++) {
-    let r = e[a], u = Array(l);
-    for (let p = 0; p < l; p++)
-      u[p] = r[n[p]];
+    let r = e[a], u = Array(n);
+    for (let p = 0; p < n; p++)
+      u[p] = r[l[p]];
     s.push(u);
   }
   return s;
 }
-function nu(e) {
-  let t = e[0][0], l = t.length;
-  for (let n = 1; n < e.length; n++) {
-    let s = e[n][0];
-    if (s.length != l)
+function ru(e) {
+  let t = e[0][0], n = t.length;
+  for (let l = 1; l < e.length; l++) {
+    let s = e[l][0];
+    if (s.length != n)
       return !1;
     if (s != t) {
-      for (let a = 0; a < l; a++)
+      for (let a = 0; a < n; a++)
         if (s[a] != t[a])
           return !1;
     }
   }
   return !0;
 }
-function su(e, t = 100) {
-  const l = e.length;
-  if (l <= 1)
+function au(e, t = 100) {
+  const n = e.length;
+  if (n <= 1)
     return !0;
-  let n = 0, s = l - 1;
-  for (; n <= s && e[n] == null; )
-    n++;
-  for (; s >= n && e[s] == null; )
+  let l = 0, s = n - 1;
+  for (; l <= s && e[l] == null; )
+    l++;
+  for (; s >= l && e[s] == null; )
     s--;
-  if (s <= n)
+  if (s <= l)
     return !0;
-  const a = Ke(1, it((s - n + 1) / t));
-  for (let r = e[n], u = n + a; u <= s; u += a) {
+  const a = Ke(1, it((s - l + 1) / t));
+  for (let r = e[l], u = l + a; u <= s; u += a) {
     const p = e[u];
     if (p != null) {
       if (p <= r)
@@ -1576,19 +1618,19 @@ const Qi = [
 function er(e) {
   return e.slice(0, 3);
 }
-const ou = Xi.map(er), iu = Qi.map(er), ru = {
+const cu = Xi.map(er), uu = Qi.map(er), fu = {
   MMMM: Qi,
-  MMM: iu,
+  MMM: uu,
   WWWW: Xi,
-  WWW: ou
+  WWW: cu
 };
-function Zl(e) {
+function Qn(e) {
   return (e < 10 ? "0" : "") + e;
 }
-function au(e) {
+function pu(e) {
   return (e < 10 ? "00" : e < 100 ? "0" : "") + e;
 }
-const cu = {
+const hu = {
   // 2019
   YYYY: (e) => e.getFullYear(),
   // 19
@@ -1598,11 +1640,11 @@ const cu = {
   // Jul
   MMM: (e, t) => t.MMM[e.getMonth()],
   // 07
-  MM: (e) => Zl(e.getMonth() + 1),
+  MM: (e) => Qn(e.getMonth() + 1),
   // 7
   M: (e) => e.getMonth() + 1,
   // 09
-  DD: (e) => Zl(e.getDate()),
+  DD: (e) => Qn(e.getDate()),
   // 9
   D: (e) => e.getDate(),
   // Monday
@@ -1610,7 +1652,7 @@ const cu = {
   // Mon
   WWW: (e, t) => t.WWW[e.getDay()],
   // 03
-  HH: (e) => Zl(e.getHours()),
+  HH: (e) => Qn(e.getHours()),
   // 3
   H: (e) => e.getHours(),
   // 9 (12hr, unpadded)
@@ -1625,37 +1667,37 @@ const cu = {
   // a
   a: (e) => e.getHours() >= 12 ? "p" : "a",
   // 09
-  mm: (e) => Zl(e.getMinutes()),
+  mm: (e) => Qn(e.getMinutes()),
   // 9
   m: (e) => e.getMinutes(),
   // 09
-  ss: (e) => Zl(e.getSeconds()),
+  ss: (e) => Qn(e.getSeconds()),
   // 9
   s: (e) => e.getSeconds(),
   // 374
-  fff: (e) => au(e.getMilliseconds())
+  fff: (e) => pu(e.getMilliseconds())
 };
-function Hs(e, t) {
-  t = t || ru;
-  let l = [], n = /\{([a-z]+)\}|[^{]+/gi, s;
-  for (; s = n.exec(e); )
-    l.push(s[0][0] == "{" ? cu[s[1]] : s[0]);
+function Us(e, t) {
+  t = t || fu;
+  let n = [], l = /\{([a-z]+)\}|[^{]+/gi, s;
+  for (; s = l.exec(e); )
+    n.push(s[0][0] == "{" ? hu[s[1]] : s[0]);
   return (a) => {
     let r = "";
-    for (let u = 0; u < l.length; u++)
-      r += typeof l[u] == "string" ? l[u] : l[u](a, t);
+    for (let u = 0; u < n.length; u++)
+      r += typeof n[u] == "string" ? n[u] : n[u](a, t);
     return r;
   };
 }
-const uu = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-function fu(e, t) {
-  let l;
-  return t == "UTC" || t == "Etc/UTC" ? l = new Date(+e + e.getTimezoneOffset() * 6e4) : t == uu ? l = e : (l = new Date(e.toLocaleString("en-US", { timeZone: t })), l.setMilliseconds(e.getMilliseconds())), l;
+const du = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+function mu(e, t) {
+  let n;
+  return t == "UTC" || t == "Etc/UTC" ? n = new Date(+e + e.getTimezoneOffset() * 6e4) : t == du ? n = e : (n = new Date(e.toLocaleString("en-US", { timeZone: t })), n.setMilliseconds(e.getMilliseconds())), n;
 }
-const tr = (e) => e % 1 == 0, En = [1, 2, 2.5, 5], pu = an(10, -32, 0, En), lr = an(10, 0, 32, En), hu = lr.filter(tr), ol = pu.concat(lr), js = `
-`, nr = "{YYYY}", ti = js + nr, sr = "{M}/{D}", en = js + sr, kn = en + "/{YY}", or = "{aa}", du = "{h}:{mm}", Cl = du + or, li = js + Cl, ni = ":{ss}", ce = null;
+const tr = (e) => e % 1 == 0, El = [1, 2, 2.5, 5], gu = al(10, -32, 0, El), nr = al(10, 0, 32, El), wu = nr.filter(tr), on = gu.concat(nr), Ys = `
+`, lr = "{YYYY}", li = Ys + lr, sr = "{M}/{D}", tl = Ys + sr, yl = tl + "/{YY}", or = "{aa}", bu = "{h}:{mm}", Cn = bu + or, si = Ys + Cn, oi = ":{ss}", ce = null;
 function ir(e) {
-  let t = e * 1e3, l = t * 60, n = l * 60, s = n * 24, a = s * 30, r = s * 365, p = (e == 1 ? an(10, 0, 3, En).filter(tr) : an(10, -3, 0, En)).concat([
+  let t = e * 1e3, n = t * 60, l = n * 60, s = l * 24, a = s * 30, r = s * 365, p = (e == 1 ? al(10, 0, 3, El).filter(tr) : al(10, -3, 0, El)).concat([
     // minute divisors (# of secs)
     t,
     t * 5,
@@ -1663,19 +1705,19 @@ function ir(e) {
     t * 15,
     t * 30,
     // hour divisors (# of mins)
-    l,
-    l * 5,
-    l * 10,
-    l * 15,
-    l * 30,
-    // day divisors (# of hrs)
     n,
-    n * 2,
-    n * 3,
-    n * 4,
-    n * 6,
-    n * 8,
-    n * 12,
+    n * 5,
+    n * 10,
+    n * 15,
+    n * 30,
+    // day divisors (# of hrs)
+    l,
+    l * 2,
+    l * 3,
+    l * 4,
+    l * 6,
+    l * 8,
+    l * 12,
     // month divisors TODO: need more?
     s,
     s * 2,
@@ -1705,33 +1747,33 @@ function ir(e) {
   ]);
   const d = [
     //   tick incr    default          year                    month   day                   hour    min       sec   mode
-    [r, nr, ce, ce, ce, ce, ce, ce, 1],
-    [s * 28, "{MMM}", ti, ce, ce, ce, ce, ce, 1],
-    [s, sr, ti, ce, ce, ce, ce, ce, 1],
-    [n, "{h}" + or, kn, ce, en, ce, ce, ce, 1],
-    [l, Cl, kn, ce, en, ce, ce, ce, 1],
-    [t, ni, kn + " " + Cl, ce, en + " " + Cl, ce, li, ce, 1],
-    [e, ni + ".{fff}", kn + " " + Cl, ce, en + " " + Cl, ce, li, ce, 1]
+    [r, lr, ce, ce, ce, ce, ce, ce, 1],
+    [s * 28, "{MMM}", li, ce, ce, ce, ce, ce, 1],
+    [s, sr, li, ce, ce, ce, ce, ce, 1],
+    [l, "{h}" + or, yl, ce, tl, ce, ce, ce, 1],
+    [n, Cn, yl, ce, tl, ce, ce, ce, 1],
+    [t, oi, yl + " " + Cn, ce, tl + " " + Cn, ce, si, ce, 1],
+    [e, oi + ".{fff}", yl + " " + Cn, ce, tl + " " + Cn, ce, si, ce, 1]
   ];
   function x(g) {
-    return (w, T, L, B, F, $) => {
-      let S = [], _ = F >= r, A = F >= a && F < r, J = g(L), z = he(J * e, 3), Z = ms(J.getFullYear(), _ ? 0 : J.getMonth(), A || _ ? 1 : J.getDate()), Y = he(Z * e, 3);
-      if (A || _) {
-        let ee = A ? F / a : 0, U = _ ? F / r : 0, E = z == Y ? z : he(ms(Z.getFullYear() + U, Z.getMonth() + ee, 1) * e, 3), K = new Date(Le(E / e)), O = K.getFullYear(), H = K.getMonth();
-        for (let V = 0; E <= B; V++) {
-          let le = ms(O + U * V, H + ee * V, 1), I = le - g(he(le * e, 3));
-          E = he((+le + I) * e, 3), E <= B && S.push(E);
+    return (w, A, L, B, V, F) => {
+      let S = [], y = V >= r, T = V >= a && V < r, J = g(L), z = he(J * e, 3), Z = gs(J.getFullYear(), y ? 0 : J.getMonth(), T || y ? 1 : J.getDate()), Y = he(Z * e, 3);
+      if (T || y) {
+        let ee = T ? V / a : 0, U = y ? V / r : 0, E = z == Y ? z : he(gs(Z.getFullYear() + U, Z.getMonth() + ee, 1) * e, 3), K = new Date(Le(E / e)), O = K.getFullYear(), H = K.getMonth();
+        for (let I = 0; E <= B; I++) {
+          let ne = gs(O + U * I, H + ee * I, 1), $ = ne - g(he(ne * e, 3));
+          E = he((+ne + $) * e, 3), E <= B && S.push(E);
         }
       } else {
-        let ee = F >= s ? s : F, U = it(L) - it(z), E = Y + U + Cn(z - Y, ee);
+        let ee = V >= s ? s : V, U = it(L) - it(z), E = Y + U + Cl(z - Y, ee);
         S.push(E);
-        let K = g(E), O = K.getHours() + K.getMinutes() / l + K.getSeconds() / n, H = F / n, V = w.axes[T]._space, le = $ / V;
-        for (; E = he(E + F, e == 1 ? 0 : 3), !(E > B); )
+        let K = g(E), O = K.getHours() + K.getMinutes() / n + K.getSeconds() / l, H = V / l, I = w.axes[A]._space, ne = F / I;
+        for (; E = he(E + V, e == 1 ? 0 : 3), !(E > B); )
           if (H > 1) {
-            let I = it(he(O + H, 6)) % 24, ne = g(E).getHours() - I;
-            ne > 1 && (ne = -1), E -= ne * n, O = (O + H) % 24;
+            let $ = it(he(O + H, 6)) % 24, le = g(E).getHours() - $;
+            le > 1 && (le = -1), E -= le * l, O = (O + H) % 24;
             let ue = S[S.length - 1];
-            he((E - ue) / F, 3) * le >= 0.7 && S.push(E);
+            he((E - ue) / V, 3) * ne >= 0.7 && S.push(E);
           } else
             S.push(E);
       }
@@ -1744,115 +1786,115 @@ function ir(e) {
     x
   ];
 }
-const [mu, gu, wu] = ir(1), [bu, vu, xu] = ir(1e-3);
-an(2, -53, 53, [1]);
-function si(e, t) {
-  return e.map((l) => l.map(
-    (n, s) => s == 0 || s == 8 || n == null ? n : t(s == 1 || l[8] == 0 ? n : l[1] + n)
+const [vu, xu, ku] = ir(1), [yu, _u, Su] = ir(1e-3);
+al(2, -53, 53, [1]);
+function ii(e, t) {
+  return e.map((n) => n.map(
+    (l, s) => s == 0 || s == 8 || l == null ? l : t(s == 1 || n[8] == 0 ? l : n[1] + l)
   ));
 }
-function oi(e, t) {
-  return (l, n, s, a, r) => {
-    let u = t.find((L) => r >= L[0]) || t[t.length - 1], p, d, x, g, w, T;
-    return n.map((L) => {
-      let B = e(L), F = B.getFullYear(), $ = B.getMonth(), S = B.getDate(), _ = B.getHours(), A = B.getMinutes(), J = B.getSeconds(), z = F != p && u[2] || $ != d && u[3] || S != x && u[4] || _ != g && u[5] || A != w && u[6] || J != T && u[7] || u[1];
-      return p = F, d = $, x = S, g = _, w = A, T = J, z(B);
+function ri(e, t) {
+  return (n, l, s, a, r) => {
+    let u = t.find((L) => r >= L[0]) || t[t.length - 1], p, d, x, g, w, A;
+    return l.map((L) => {
+      let B = e(L), V = B.getFullYear(), F = B.getMonth(), S = B.getDate(), y = B.getHours(), T = B.getMinutes(), J = B.getSeconds(), z = V != p && u[2] || F != d && u[3] || S != x && u[4] || y != g && u[5] || T != w && u[6] || J != A && u[7] || u[1];
+      return p = V, d = F, x = S, g = y, w = T, A = J, z(B);
     });
   };
 }
-function yu(e, t) {
-  let l = Hs(t);
-  return (n, s, a, r, u) => s.map((p) => l(e(p)));
+function Mu(e, t) {
+  let n = Us(t);
+  return (l, s, a, r, u) => s.map((p) => n(e(p)));
 }
-function ms(e, t, l) {
-  return new Date(e, t, l);
+function gs(e, t, n) {
+  return new Date(e, t, n);
 }
-function ii(e, t) {
+function ai(e, t) {
   return t(e);
 }
-const ku = "{YYYY}-{MM}-{DD} {h}:{mm}{aa}";
-function ri(e, t) {
-  return (l, n, s, a) => a == null ? Gs : t(e(n));
+const Au = "{YYYY}-{MM}-{DD} {h}:{mm}{aa}";
+function ci(e, t) {
+  return (n, l, s, a) => a == null ? $s : t(e(l));
 }
-function _u(e, t) {
-  let l = e.series[t];
-  return l.width ? l.stroke(e, t) : l.points.width ? l.points.stroke(e, t) : null;
+function Tu(e, t) {
+  let n = e.series[t];
+  return n.width ? n.stroke(e, t) : n.points.width ? n.points.stroke(e, t) : null;
 }
-function Su(e, t) {
+function Eu(e, t) {
   return e.series[t].fill(e, t);
 }
-const Mu = {
+const Lu = {
   show: !0,
   live: !0,
   isolate: !1,
-  mount: Hc,
+  mount: qc,
   markers: {
     show: !0,
     width: 2,
-    stroke: _u,
-    fill: Su,
+    stroke: Tu,
+    fill: Eu,
     dash: "solid"
   },
   idx: null,
   idxs: null,
   values: []
 };
-function Tu(e, t) {
-  let l = e.cursor.points, n = dt(), s = l.size(e, t);
-  be(n, Ql, s), be(n, Xl, s);
+function Pu(e, t) {
+  let n = e.cursor.points, l = dt(), s = n.size(e, t);
+  be(l, Xn, s), be(l, el, s);
   let a = s / -2;
-  be(n, "marginLeft", a), be(n, "marginTop", a);
-  let r = l.width(e, t, s);
-  return r && be(n, "borderWidth", r), n;
+  be(l, "marginLeft", a), be(l, "marginTop", a);
+  let r = n.width(e, t, s);
+  return r && be(l, "borderWidth", r), l;
 }
-function Au(e, t) {
-  let l = e.series[t].points;
-  return l._fill || l._stroke;
+function Ru(e, t) {
+  let n = e.series[t].points;
+  return n._fill || n._stroke;
 }
-function Eu(e, t) {
-  let l = e.series[t].points;
-  return l._stroke || l._fill;
+function Du(e, t) {
+  let n = e.series[t].points;
+  return n._stroke || n._fill;
 }
-function Lu(e, t) {
+function Cu(e, t) {
   return e.series[t].points.size;
 }
-const gs = [0, 0];
-function Pu(e, t, l) {
-  return gs[0] = t, gs[1] = l, gs;
+const ws = [0, 0];
+function zu(e, t, n) {
+  return ws[0] = t, ws[1] = n, ws;
 }
-function _n(e, t, l, n = !0) {
+function _l(e, t, n, l = !0) {
   return (s) => {
-    s.button == 0 && (!n || s.target == t) && l(s);
+    s.button == 0 && (!l || s.target == t) && n(s);
   };
 }
-function ws(e, t, l, n = !0) {
+function bs(e, t, n, l = !0) {
   return (s) => {
-    (!n || s.target == t) && l(s);
+    (!l || s.target == t) && n(s);
   };
 }
-const Du = {
+const Bu = {
   show: !0,
   x: !0,
   y: !0,
   lock: !1,
-  move: Pu,
+  move: zu,
   points: {
     one: !1,
-    show: Tu,
-    size: Lu,
+    show: Pu,
+    size: Cu,
     width: 0,
-    stroke: Eu,
-    fill: Au
+    stroke: Du,
+    fill: Ru
   },
   bind: {
-    mousedown: _n,
-    mouseup: _n,
-    click: _n,
+    mousedown: _l,
+    mouseup: _l,
+    click: _l,
     // legend clicks, not .u-over clicks
-    dblclick: _n,
-    mousemove: ws,
-    mouseleave: ws,
-    mouseenter: ws
+    dblclick: _l,
+    mousemove: bs,
+    mouseleave: bs,
+    mouseenter: bs
   },
   drag: {
     setScale: !0,
@@ -1867,7 +1909,7 @@ const Du = {
     _y: !1
   },
   focus: {
-    dist: (e, t, l, n, s) => n - s,
+    dist: (e, t, n, l, s) => l - s,
     prox: -1,
     bias: 0
   },
@@ -1887,16 +1929,16 @@ const Du = {
   stroke: "rgba(0,0,0,0.07)",
   width: 2
   //	dash: [],
-}, Us = Te({}, rr, {
+}, qs = Ae({}, rr, {
   filter: Yi
-}), ar = Te({}, Us, {
+}), ar = Ae({}, qs, {
   size: 10
-}), cr = Te({}, rr, {
+}), cr = Ae({}, rr, {
   show: !1
-}), Ys = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Noto Sans", sans-serif, "Apple Color Emoji", "Segoe UI Emoji", "Segoe UI Symbol", "Noto Color Emoji"', ur = "bold " + Ys, fr = 1.5, ai = {
+}), Ks = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Noto Sans", sans-serif, "Apple Color Emoji", "Segoe UI Emoji", "Segoe UI Symbol", "Noto Color Emoji"', ur = "bold " + Ks, fr = 1.5, ui = {
   show: !0,
   scale: "x",
-  stroke: Ns,
+  stroke: Vs,
   space: 50,
   gap: 5,
   alignTo: 1,
@@ -1909,13 +1951,13 @@ const Du = {
   //	incrs: timeIncrs,
   //	values: timeVals,
   //	filter: retArg1,
-  grid: Us,
+  grid: qs,
   ticks: ar,
   border: cr,
-  font: Ys,
+  font: Ks,
   lineGap: fr,
   rotate: 0
-}, Cu = "Value", Ru = "Time", ci = {
+}, Ou = "Value", Nu = "Time", fi = {
   show: !0,
   scale: "x",
   auto: !1,
@@ -1927,51 +1969,51 @@ const Du = {
   max: -pe,
   idxs: []
 };
-function zu(e, t, l, n, s) {
-  return t.map((a) => a == null ? "" : $s(a));
+function Gu(e, t, n, l, s) {
+  return t.map((a) => a == null ? "" : Hs(a));
 }
-function Bu(e, t, l, n, s, a, r) {
+function Vu(e, t, n, l, s, a, r) {
   let u = [], p = Ut.get(s) || 0;
-  l = r ? l : he(Cn(l, s), p);
-  for (let d = l; d <= n; d = he(d + s, p))
+  n = r ? n : he(Cl(n, s), p);
+  for (let d = n; d <= l; d = he(d + s, p))
     u.push(Object.is(d, -0) ? 0 : d);
   return u;
 }
-function Ms(e, t, l, n, s, a, r) {
-  const u = [], p = e.scales[e.axes[t].scale].log, d = p == 10 ? Ot : Hi, x = it(d(l));
-  s = Bl(p, x), p == 10 && (s = ol[kt(s, ol)]);
-  let g = l, w = s * p;
-  p == 10 && (w = ol[kt(w, ol)]);
+function As(e, t, n, l, s, a, r) {
+  const u = [], p = e.scales[e.axes[t].scale].log, d = p == 10 ? Ot : Hi, x = it(d(n));
+  s = On(p, x), p == 10 && (s = on[yt(s, on)]);
+  let g = n, w = s * p;
+  p == 10 && (w = on[yt(w, on)]);
   do
-    u.push(g), g = g + s, p == 10 && !Ut.has(g) && (g = he(g, Ut.get(s))), g >= w && (s = g, w = s * p, p == 10 && (w = ol[kt(w, ol)]));
-  while (g <= n);
+    u.push(g), g = g + s, p == 10 && !Ut.has(g) && (g = he(g, Ut.get(s))), g >= w && (s = g, w = s * p, p == 10 && (w = on[yt(w, on)]));
+  while (g <= l);
   return u;
 }
-function Ou(e, t, l, n, s, a, r) {
-  let p = e.scales[e.axes[t].scale].asinh, d = n > p ? Ms(e, t, Ke(p, l), n, s) : [p], x = n >= 0 && l <= 0 ? [0] : [];
-  return (l < -p ? Ms(e, t, Ke(p, -n), -l, s) : [p]).reverse().map((w) => -w).concat(x, d);
+function $u(e, t, n, l, s, a, r) {
+  let p = e.scales[e.axes[t].scale].asinh, d = l > p ? As(e, t, Ke(p, n), l, s) : [p], x = l >= 0 && n <= 0 ? [0] : [];
+  return (n < -p ? As(e, t, Ke(p, -l), -n, s) : [p]).reverse().map((w) => -w).concat(x, d);
 }
-const pr = /./, Nu = /[12357]/, Gu = /[125]/, ui = /1/, Ts = (e, t, l, n) => e.map((s, a) => t == 4 && s == 0 || a % n == 0 && l.test(s.toExponential()[s < 0 ? 1 : 0]) ? s : null);
-function Fu(e, t, l, n, s) {
-  let a = e.axes[l], r = a.scale, u = e.scales[r], p = e.valToPos, d = a._space, x = p(10, r), g = p(9, r) - x >= d ? pr : p(7, r) - x >= d ? Nu : p(5, r) - x >= d ? Gu : ui;
-  if (g == ui) {
+const pr = /./, Fu = /[12357]/, Iu = /[125]/, pi = /1/, Ts = (e, t, n, l) => e.map((s, a) => t == 4 && s == 0 || a % l == 0 && n.test(s.toExponential()[s < 0 ? 1 : 0]) ? s : null);
+function Wu(e, t, n, l, s) {
+  let a = e.axes[n], r = a.scale, u = e.scales[r], p = e.valToPos, d = a._space, x = p(10, r), g = p(9, r) - x >= d ? pr : p(7, r) - x >= d ? Fu : p(5, r) - x >= d ? Iu : pi;
+  if (g == pi) {
     let w = Pe(p(1, r) - x);
     if (w < d)
       return Ts(t.slice().reverse(), u.distr, g, mt(d / w)).reverse();
   }
   return Ts(t, u.distr, g, 1);
 }
-function Iu(e, t, l, n, s) {
-  let a = e.axes[l], r = a.scale, u = a._space, p = e.valToPos, d = Pe(p(1, r) - p(2, r));
+function Hu(e, t, n, l, s) {
+  let a = e.axes[n], r = a.scale, u = a._space, p = e.valToPos, d = Pe(p(1, r) - p(2, r));
   return d < u ? Ts(t.slice().reverse(), 3, pr, mt(u / d)).reverse() : t;
 }
-function Vu(e, t, l, n) {
-  return n == null ? Gs : t == null ? "" : $s(t);
+function ju(e, t, n, l) {
+  return l == null ? $s : t == null ? "" : Hs(t);
 }
-const fi = {
+const hi = {
   show: !0,
   scale: "y",
-  stroke: Ns,
+  stroke: Vs,
   space: 30,
   gap: 5,
   alignTo: 1,
@@ -1984,39 +2026,39 @@ const fi = {
   //	incrs: numIncrs,
   //	values: (vals, space) => vals,
   //	filter: retArg1,
-  grid: Us,
+  grid: qs,
   ticks: ar,
   border: cr,
-  font: Ys,
+  font: Ks,
   lineGap: fr,
   rotate: 0
 };
-function $u(e, t) {
-  let l = 3 + (e || 1) * 2;
-  return he(l * t, 3);
+function Uu(e, t) {
+  let n = 3 + (e || 1) * 2;
+  return he(n * t, 3);
 }
-function Wu(e, t) {
-  let { scale: l, idxs: n } = e.series[0], s = e._data[0], a = e.valToPos(s[n[0]], l, !0), r = e.valToPos(s[n[1]], l, !0), u = Pe(r - a), p = e.series[t], d = u / (p.points.space * re);
-  return n[1] - n[0] <= d;
+function Yu(e, t) {
+  let { scale: n, idxs: l } = e.series[0], s = e._data[0], a = e.valToPos(s[l[0]], n, !0), r = e.valToPos(s[l[1]], n, !0), u = Pe(r - a), p = e.series[t], d = u / (p.points.space * re);
+  return l[1] - l[0] <= d;
 }
-const pi = {
+const di = {
   scale: null,
   auto: !0,
   sorted: 0,
   // internal caches
   min: pe,
   max: -pe
-}, hr = (e, t, l, n, s) => s, hi = {
+}, hr = (e, t, n, l, s) => s, mi = {
   show: !0,
   auto: !0,
   sorted: 0,
   gaps: hr,
   alpha: 1,
   facets: [
-    Te({}, pi, { scale: "x" }),
-    Te({}, pi, { scale: "y" })
+    Ae({}, di, { scale: "x" }),
+    Ae({}, di, { scale: "y" })
   ]
-}, di = {
+}, gi = {
   scale: "y",
   auto: !0,
   sorted: 0,
@@ -2025,7 +2067,7 @@ const pi = {
   gaps: hr,
   alpha: 1,
   points: {
-    show: Wu,
+    show: Yu,
     filter: null
     //  paths:
     //	stroke: "#000",
@@ -2043,11 +2085,11 @@ const pi = {
   path: null,
   clip: null
 };
-function Hu(e, t, l, n, s) {
-  return l / 10;
+function qu(e, t, n, l, s) {
+  return n / 10;
 }
 const dr = {
-  time: mc,
+  time: vc,
   auto: !0,
   distr: 1,
   log: 10,
@@ -2056,80 +2098,80 @@ const dr = {
   max: null,
   dir: 1,
   ori: 0
-}, ju = Te({}, dr, {
+}, Ku = Ae({}, dr, {
   time: !1,
   ori: 1
-}), mi = {};
+}), wi = {};
 function mr(e, t) {
-  let l = mi[e];
-  return l || (l = {
+  let n = wi[e];
+  return n || (n = {
     key: e,
     plots: [],
-    sub(n) {
-      l.plots.push(n);
+    sub(l) {
+      n.plots.push(l);
     },
-    unsub(n) {
-      l.plots = l.plots.filter((s) => s != n);
+    unsub(l) {
+      n.plots = n.plots.filter((s) => s != l);
     },
-    pub(n, s, a, r, u, p, d) {
-      for (let x = 0; x < l.plots.length; x++)
-        l.plots[x] != s && l.plots[x].pub(n, s, a, r, u, p, d);
+    pub(l, s, a, r, u, p, d) {
+      for (let x = 0; x < n.plots.length; x++)
+        n.plots[x] != s && n.plots[x].pub(l, s, a, r, u, p, d);
     }
-  }, e != null && (mi[e] = l)), l;
+  }, e != null && (wi[e] = n)), n;
 }
-const Gl = 1, As = 2;
-function fl(e, t, l) {
-  const n = e.mode, s = e.series[t], a = n == 2 ? e._data[t] : e._data, r = e.scales, u = e.bbox;
-  let p = a[0], d = n == 2 ? a[1] : a[t], x = n == 2 ? r[s.facets[0].scale] : r[e.series[0].scale], g = n == 2 ? r[s.facets[1].scale] : r[s.scale], w = u.left, T = u.top, L = u.width, B = u.height, F = e.valToPosH, $ = e.valToPosV;
-  return x.ori == 0 ? l(
+const Vn = 1, Es = 2;
+function pn(e, t, n) {
+  const l = e.mode, s = e.series[t], a = l == 2 ? e._data[t] : e._data, r = e.scales, u = e.bbox;
+  let p = a[0], d = l == 2 ? a[1] : a[t], x = l == 2 ? r[s.facets[0].scale] : r[e.series[0].scale], g = l == 2 ? r[s.facets[1].scale] : r[s.scale], w = u.left, A = u.top, L = u.width, B = u.height, V = e.valToPosH, F = e.valToPosV;
+  return x.ori == 0 ? n(
     s,
     p,
     d,
     x,
     g,
+    V,
     F,
-    $,
     w,
-    T,
+    A,
     L,
     B,
-    Bn,
-    Il,
-    Nn,
+    Ol,
+    Fn,
+    Gl,
     wr,
     vr
-  ) : l(
+  ) : n(
     s,
     p,
     d,
     x,
     g,
-    $,
     F,
-    T,
+    V,
+    A,
     w,
     B,
     L,
-    On,
-    Vl,
-    Js,
+    Nl,
+    In,
+    Qs,
     br,
     xr
   );
 }
-function qs(e, t) {
-  let l = 0, n = 0, s = oe(e.bands, Ws);
+function Js(e, t) {
+  let n = 0, l = 0, s = oe(e.bands, js);
   for (let a = 0; a < s.length; a++) {
     let r = s[a];
-    r.series[0] == t ? l = r.dir : r.series[1] == t && (r.dir == 1 ? n |= 1 : n |= 2);
+    r.series[0] == t ? n = r.dir : r.series[1] == t && (r.dir == 1 ? l |= 1 : l |= 2);
   }
   return [
-    l,
-    n == 1 ? -1 : (
+    n,
+    l == 1 ? -1 : (
       // neg only
-      n == 2 ? 1 : (
+      l == 2 ? 1 : (
         // pos only
-        n == 3 ? 2 : (
+        l == 3 ? 2 : (
           // both
           0
         )
@@ -2137,196 +2179,196 @@ function qs(e, t) {
     )
   ];
 }
-function Uu(e, t, l, n, s) {
+function Ju(e, t, n, l, s) {
   let a = e.mode, r = e.series[t], u = a == 2 ? r.facets[1].scale : r.scale, p = e.scales[u];
   return s == -1 ? p.min : s == 1 ? p.max : p.distr == 3 ? p.dir == 1 ? p.min : p.max : 0;
 }
-function Nt(e, t, l, n, s, a) {
-  return fl(e, t, (r, u, p, d, x, g, w, T, L, B, F) => {
-    let $ = r.pxRound;
-    const S = d.dir * (d.ori == 0 ? 1 : -1), _ = d.ori == 0 ? Il : Vl;
-    let A, J;
-    S == 1 ? (A = l, J = n) : (A = n, J = l);
-    let z = $(g(u[A], d, B, T)), Z = $(w(p[A], x, F, L)), Y = $(g(u[J], d, B, T)), ee = $(w(a == 1 ? x.max : x.min, x, F, L)), U = new Path2D(s);
-    return _(U, Y, ee), _(U, z, ee), _(U, z, Z), U;
+function Nt(e, t, n, l, s, a) {
+  return pn(e, t, (r, u, p, d, x, g, w, A, L, B, V) => {
+    let F = r.pxRound;
+    const S = d.dir * (d.ori == 0 ? 1 : -1), y = d.ori == 0 ? Fn : In;
+    let T, J;
+    S == 1 ? (T = n, J = l) : (T = l, J = n);
+    let z = F(g(u[T], d, B, A)), Z = F(w(p[T], x, V, L)), Y = F(g(u[J], d, B, A)), ee = F(w(a == 1 ? x.max : x.min, x, V, L)), U = new Path2D(s);
+    return y(U, Y, ee), y(U, z, ee), y(U, z, Z), U;
   });
 }
-function zn(e, t, l, n, s, a) {
+function Bl(e, t, n, l, s, a) {
   let r = null;
   if (e.length > 0) {
     r = new Path2D();
-    const u = t == 0 ? Nn : Js;
-    let p = l;
+    const u = t == 0 ? Gl : Qs;
+    let p = n;
     for (let g = 0; g < e.length; g++) {
       let w = e[g];
       if (w[1] > w[0]) {
-        let T = w[0] - p;
-        T > 0 && u(r, p, n, T, n + a), p = w[1];
+        let A = w[0] - p;
+        A > 0 && u(r, p, l, A, l + a), p = w[1];
       }
     }
-    let d = l + s - p, x = 10;
-    d > 0 && u(r, p, n - x / 2, d, n + a + x);
+    let d = n + s - p, x = 10;
+    d > 0 && u(r, p, l - x / 2, d, l + a + x);
   }
   return r;
 }
-function Yu(e, t, l) {
-  let n = e[e.length - 1];
-  n && n[0] == t ? n[1] = l : e.push([t, l]);
+function Zu(e, t, n) {
+  let l = e[e.length - 1];
+  l && l[0] == t ? l[1] = n : e.push([t, n]);
 }
-function Ks(e, t, l, n, s, a, r) {
+function Zs(e, t, n, l, s, a, r) {
   let u = [], p = e.length;
-  for (let d = s == 1 ? l : n; d >= l && d <= n; d += s)
+  for (let d = s == 1 ? n : l; d >= n && d <= l; d += s)
     if (t[d] === null) {
       let g = d, w = d;
       if (s == 1)
-        for (; ++d <= n && t[d] === null; )
+        for (; ++d <= l && t[d] === null; )
           w = d;
       else
-        for (; --d >= l && t[d] === null; )
+        for (; --d >= n && t[d] === null; )
           w = d;
-      let T = a(e[g]), L = w == g ? T : a(e[w]), B = g - s;
-      T = r <= 0 && B >= 0 && B < p ? a(e[B]) : T;
-      let $ = w + s;
-      L = r >= 0 && $ >= 0 && $ < p ? a(e[$]) : L, L >= T && u.push([T, L]);
+      let A = a(e[g]), L = w == g ? A : a(e[w]), B = g - s;
+      A = r <= 0 && B >= 0 && B < p ? a(e[B]) : A;
+      let F = w + s;
+      L = r >= 0 && F >= 0 && F < p ? a(e[F]) : L, L >= A && u.push([A, L]);
     }
   return u;
 }
-function gi(e) {
-  return e == 0 ? Ui : e == 1 ? Le : (t) => sl(t, e);
+function bi(e) {
+  return e == 0 ? Ui : e == 1 ? Le : (t) => sn(t, e);
 }
 function gr(e) {
-  let t = e == 0 ? Bn : On, l = e == 0 ? (s, a, r, u, p, d) => {
+  let t = e == 0 ? Ol : Nl, n = e == 0 ? (s, a, r, u, p, d) => {
     s.arcTo(a, r, u, p, d);
   } : (s, a, r, u, p, d) => {
     s.arcTo(r, a, p, u, d);
-  }, n = e == 0 ? (s, a, r, u, p) => {
+  }, l = e == 0 ? (s, a, r, u, p) => {
     s.rect(a, r, u, p);
   } : (s, a, r, u, p) => {
     s.rect(r, a, p, u);
   };
   return (s, a, r, u, p, d = 0, x = 0) => {
-    d == 0 && x == 0 ? n(s, a, r, u, p) : (d = _t(d, u / 2, p / 2), x = _t(x, u / 2, p / 2), t(s, a + d, r), l(s, a + u, r, a + u, r + p, d), l(s, a + u, r + p, a, r + p, x), l(s, a, r + p, a, r, x), l(s, a, r, a + u, r, d), s.closePath());
+    d == 0 && x == 0 ? l(s, a, r, u, p) : (d = _t(d, u / 2, p / 2), x = _t(x, u / 2, p / 2), t(s, a + d, r), n(s, a + u, r, a + u, r + p, d), n(s, a + u, r + p, a, r + p, x), n(s, a, r + p, a, r, x), n(s, a, r, a + u, r, d), s.closePath());
   };
 }
-const Bn = (e, t, l) => {
-  e.moveTo(t, l);
-}, On = (e, t, l) => {
-  e.moveTo(l, t);
-}, Il = (e, t, l) => {
-  e.lineTo(t, l);
-}, Vl = (e, t, l) => {
-  e.lineTo(l, t);
-}, Nn = gr(0), Js = gr(1), wr = (e, t, l, n, s, a) => {
-  e.arc(t, l, n, s, a);
-}, br = (e, t, l, n, s, a) => {
-  e.arc(l, t, n, s, a);
-}, vr = (e, t, l, n, s, a, r) => {
-  e.bezierCurveTo(t, l, n, s, a, r);
-}, xr = (e, t, l, n, s, a, r) => {
-  e.bezierCurveTo(l, t, s, n, r, a);
+const Ol = (e, t, n) => {
+  e.moveTo(t, n);
+}, Nl = (e, t, n) => {
+  e.moveTo(n, t);
+}, Fn = (e, t, n) => {
+  e.lineTo(t, n);
+}, In = (e, t, n) => {
+  e.lineTo(n, t);
+}, Gl = gr(0), Qs = gr(1), wr = (e, t, n, l, s, a) => {
+  e.arc(t, n, l, s, a);
+}, br = (e, t, n, l, s, a) => {
+  e.arc(n, t, l, s, a);
+}, vr = (e, t, n, l, s, a, r) => {
+  e.bezierCurveTo(t, n, l, s, a, r);
+}, xr = (e, t, n, l, s, a, r) => {
+  e.bezierCurveTo(n, t, s, l, r, a);
 };
-function yr(e) {
-  return (t, l, n, s, a) => fl(t, l, (r, u, p, d, x, g, w, T, L, B, F) => {
-    let { pxRound: $, points: S } = r, _, A;
-    d.ori == 0 ? (_ = Bn, A = wr) : (_ = On, A = br);
+function kr(e) {
+  return (t, n, l, s, a) => pn(t, n, (r, u, p, d, x, g, w, A, L, B, V) => {
+    let { pxRound: F, points: S } = r, y, T;
+    d.ori == 0 ? (y = Ol, T = wr) : (y = Nl, T = br);
     const J = he(S.width * re, 3);
     let z = (S.size - S.width) / 2 * re, Z = he(z * 2, 3), Y = new Path2D(), ee = new Path2D(), { left: U, top: E, width: K, height: O } = t.bbox;
-    Nn(
+    Gl(
       ee,
       U - Z,
       E - Z,
       K + Z * 2,
       O + Z * 2
     );
-    const H = (V) => {
-      if (p[V] != null) {
-        let le = $(g(u[V], d, B, T)), I = $(w(p[V], x, F, L));
-        _(Y, le + z, I), A(Y, le, I, z, 0, Mn * 2);
+    const H = (I) => {
+      if (p[I] != null) {
+        let ne = F(g(u[I], d, B, A)), $ = F(w(p[I], x, V, L));
+        y(Y, ne + z, $), T(Y, ne, $, z, 0, Ml * 2);
       }
     };
     if (a)
       a.forEach(H);
     else
-      for (let V = n; V <= s; V++)
-        H(V);
+      for (let I = l; I <= s; I++)
+        H(I);
     return {
       stroke: J > 0 ? Y : null,
       fill: Y,
       clip: ee,
-      flags: Gl | As
+      flags: Vn | Es
     };
   });
 }
-function kr(e) {
-  return (t, l, n, s, a, r) => {
-    n != s && (a != n && r != n && e(t, l, n), a != s && r != s && e(t, l, s), e(t, l, r));
+function yr(e) {
+  return (t, n, l, s, a, r) => {
+    l != s && (a != l && r != l && e(t, n, l), a != s && r != s && e(t, n, s), e(t, n, r));
   };
 }
-const qu = kr(Il), Ku = kr(Vl);
+const Qu = yr(Fn), Xu = yr(In);
 function _r(e) {
   const t = oe(e?.alignGaps, 0);
-  return (l, n, s, a) => fl(l, n, (r, u, p, d, x, g, w, T, L, B, F) => {
-    [s, a] = Pn(p, s, a);
-    let $ = r.pxRound, S = (O) => $(g(O, d, B, T)), _ = (O) => $(w(O, x, F, L)), A, J;
-    d.ori == 0 ? (A = Il, J = qu) : (A = Vl, J = Ku);
-    const z = d.dir * (d.ori == 0 ? 1 : -1), Z = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Gl }, Y = Z.stroke;
+  return (n, l, s, a) => pn(n, l, (r, u, p, d, x, g, w, A, L, B, V) => {
+    [s, a] = Rl(p, s, a);
+    let F = r.pxRound, S = (O) => F(g(O, d, B, A)), y = (O) => F(w(O, x, V, L)), T, J;
+    d.ori == 0 ? (T = Fn, J = Qu) : (T = In, J = Xu);
+    const z = d.dir * (d.ori == 0 ? 1 : -1), Z = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Vn }, Y = Z.stroke;
     let ee = !1;
     if (a - s >= B * 4) {
-      let O = (N) => l.posToVal(N, d.key, !0), H = null, V = null, le, I, Je, ve = S(u[z == 1 ? s : a]), ne = S(u[s]), ue = S(u[a]), Q = O(z == 1 ? ne + 1 : ue - 1);
+      let O = (N) => n.posToVal(N, d.key, !0), H = null, I = null, ne, $, Je, ve = S(u[z == 1 ? s : a]), le = S(u[s]), ue = S(u[a]), Q = O(z == 1 ? le + 1 : ue - 1);
       for (let N = z == 1 ? s : a; N >= s && N <= a; N += z) {
-        let Ae = u[N], xe = (z == 1 ? Ae < Q : Ae > Q) ? ve : S(Ae), ae = p[N];
-        xe == ve ? ae != null ? (I = ae, H == null ? (A(Y, xe, _(I)), le = H = V = I) : I < H ? H = I : I > V && (V = I)) : ae === null && (ee = !0) : (H != null && J(Y, ve, _(H), _(V), _(le), _(I)), ae != null ? (I = ae, A(Y, xe, _(I)), H = V = le = I) : (H = V = null, ae === null && (ee = !0)), ve = xe, Q = O(ve + z));
+        let Te = u[N], xe = (z == 1 ? Te < Q : Te > Q) ? ve : S(Te), ae = p[N];
+        xe == ve ? ae != null ? ($ = ae, H == null ? (T(Y, xe, y($)), ne = H = I = $) : $ < H ? H = $ : $ > I && (I = $)) : ae === null && (ee = !0) : (H != null && J(Y, ve, y(H), y(I), y(ne), y($)), ae != null ? ($ = ae, T(Y, xe, y($)), H = I = ne = $) : (H = I = null, ae === null && (ee = !0)), ve = xe, Q = O(ve + z));
       }
-      H != null && H != V && Je != ve && J(Y, ve, _(H), _(V), _(le), _(I));
+      H != null && H != I && Je != ve && J(Y, ve, y(H), y(I), y(ne), y($));
     } else
       for (let O = z == 1 ? s : a; O >= s && O <= a; O += z) {
         let H = p[O];
-        H === null ? ee = !0 : H != null && A(Y, S(u[O]), _(H));
+        H === null ? ee = !0 : H != null && T(Y, S(u[O]), y(H));
       }
-    let [E, K] = qs(l, n);
+    let [E, K] = Js(n, l);
     if (r.fill != null || E != 0) {
-      let O = Z.fill = new Path2D(Y), H = r.fillTo(l, n, r.min, r.max, E), V = _(H), le = S(u[s]), I = S(u[a]);
-      z == -1 && ([I, le] = [le, I]), A(O, I, V), A(O, le, V);
+      let O = Z.fill = new Path2D(Y), H = r.fillTo(n, l, r.min, r.max, E), I = y(H), ne = S(u[s]), $ = S(u[a]);
+      z == -1 && ([$, ne] = [ne, $]), T(O, $, I), T(O, ne, I);
     }
     if (!r.spanGaps) {
       let O = [];
-      ee && O.push(...Ks(u, p, s, a, z, S, t)), Z.gaps = O = r.gaps(l, n, s, a, O), Z.clip = zn(O, d.ori, T, L, B, F);
+      ee && O.push(...Zs(u, p, s, a, z, S, t)), Z.gaps = O = r.gaps(n, l, s, a, O), Z.clip = Bl(O, d.ori, A, L, B, V);
     }
     return K != 0 && (Z.band = K == 2 ? [
-      Nt(l, n, s, a, Y, -1),
-      Nt(l, n, s, a, Y, 1)
-    ] : Nt(l, n, s, a, Y, K)), Z;
+      Nt(n, l, s, a, Y, -1),
+      Nt(n, l, s, a, Y, 1)
+    ] : Nt(n, l, s, a, Y, K)), Z;
   });
 }
-function Ju(e) {
-  const t = oe(e.align, 1), l = oe(e.ascDesc, !1), n = oe(e.alignGaps, 0), s = oe(e.extend, !1);
-  return (a, r, u, p) => fl(a, r, (d, x, g, w, T, L, B, F, $, S, _) => {
-    [u, p] = Pn(g, u, p);
-    let A = d.pxRound, { left: J, width: z } = a.bbox, Z = (ne) => A(L(ne, w, S, F)), Y = (ne) => A(B(ne, T, _, $)), ee = w.ori == 0 ? Il : Vl;
-    const U = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Gl }, E = U.stroke, K = w.dir * (w.ori == 0 ? 1 : -1);
-    let O = Y(g[K == 1 ? u : p]), H = Z(x[K == 1 ? u : p]), V = H, le = H;
-    s && t == -1 && (le = J, ee(E, le, O)), ee(E, H, O);
-    for (let ne = K == 1 ? u : p; ne >= u && ne <= p; ne += K) {
-      let ue = g[ne];
+function ef(e) {
+  const t = oe(e.align, 1), n = oe(e.ascDesc, !1), l = oe(e.alignGaps, 0), s = oe(e.extend, !1);
+  return (a, r, u, p) => pn(a, r, (d, x, g, w, A, L, B, V, F, S, y) => {
+    [u, p] = Rl(g, u, p);
+    let T = d.pxRound, { left: J, width: z } = a.bbox, Z = (le) => T(L(le, w, S, V)), Y = (le) => T(B(le, A, y, F)), ee = w.ori == 0 ? Fn : In;
+    const U = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Vn }, E = U.stroke, K = w.dir * (w.ori == 0 ? 1 : -1);
+    let O = Y(g[K == 1 ? u : p]), H = Z(x[K == 1 ? u : p]), I = H, ne = H;
+    s && t == -1 && (ne = J, ee(E, ne, O)), ee(E, H, O);
+    for (let le = K == 1 ? u : p; le >= u && le <= p; le += K) {
+      let ue = g[le];
       if (ue == null)
         continue;
-      let Q = Z(x[ne]), N = Y(ue);
-      t == 1 ? ee(E, Q, O) : ee(E, V, N), ee(E, Q, N), O = N, V = Q;
+      let Q = Z(x[le]), N = Y(ue);
+      t == 1 ? ee(E, Q, O) : ee(E, I, N), ee(E, Q, N), O = N, I = Q;
     }
-    let I = V;
-    s && t == 1 && (I = J + z, ee(E, I, O));
-    let [Je, ve] = qs(a, r);
+    let $ = I;
+    s && t == 1 && ($ = J + z, ee(E, $, O));
+    let [Je, ve] = Js(a, r);
     if (d.fill != null || Je != 0) {
-      let ne = U.fill = new Path2D(E), ue = d.fillTo(a, r, d.min, d.max, Je), Q = Y(ue);
-      ee(ne, I, Q), ee(ne, le, Q);
+      let le = U.fill = new Path2D(E), ue = d.fillTo(a, r, d.min, d.max, Je), Q = Y(ue);
+      ee(le, $, Q), ee(le, ne, Q);
     }
     if (!d.spanGaps) {
-      let ne = [];
-      ne.push(...Ks(x, g, u, p, K, Z, n));
-      let ue = d.width * re / 2, Q = l || t == 1 ? ue : -ue, N = l || t == -1 ? -ue : ue;
-      ne.forEach((Ae) => {
-        Ae[0] += Q, Ae[1] += N;
-      }), U.gaps = ne = d.gaps(a, r, u, p, ne), U.clip = zn(ne, w.ori, F, $, S, _);
+      let le = [];
+      le.push(...Zs(x, g, u, p, K, Z, l));
+      let ue = d.width * re / 2, Q = n || t == 1 ? ue : -ue, N = n || t == -1 ? -ue : ue;
+      le.forEach((Te) => {
+        Te[0] += Q, Te[1] += N;
+      }), U.gaps = le = d.gaps(a, r, u, p, le), U.clip = Bl(le, w.ori, V, F, S, y);
     }
     return ve != 0 && (U.band = ve == 2 ? [
       Nt(a, r, u, p, E, -1),
@@ -2334,125 +2376,125 @@ function Ju(e) {
     ] : Nt(a, r, u, p, E, ve)), U;
   });
 }
-function wi(e, t, l, n, s, a, r = pe) {
+function vi(e, t, n, l, s, a, r = pe) {
   if (e.length > 1) {
     let u = null;
     for (let p = 0, d = 1 / 0; p < e.length; p++)
       if (t[p] !== void 0) {
         if (u != null) {
           let x = Pe(e[p] - e[u]);
-          x < d && (d = x, r = Pe(l(e[p], n, s, a) - l(e[u], n, s, a)));
+          x < d && (d = x, r = Pe(n(e[p], l, s, a) - n(e[u], l, s, a)));
         }
         u = p;
       }
   }
   return r;
 }
-function Zu(e) {
-  e = e || nn;
-  const t = oe(e.size, [0.6, pe, 1]), l = e.align || 0, n = e.gap || 0;
+function tf(e) {
+  e = e || sl;
+  const t = oe(e.size, [0.6, pe, 1]), n = e.align || 0, l = e.gap || 0;
   let s = e.radius;
   s = // [valueRadius, baselineRadius]
   s == null ? [0, 0] : typeof s == "number" ? [s, 0] : s;
-  const a = te(s), r = 1 - t[0], u = oe(t[1], pe), p = oe(t[2], 1), d = oe(e.disp, nn), x = oe(e.each, (T) => {
+  const a = te(s), r = 1 - t[0], u = oe(t[1], pe), p = oe(t[2], 1), d = oe(e.disp, sl), x = oe(e.each, (A) => {
   }), { fill: g, stroke: w } = d;
-  return (T, L, B, F) => fl(T, L, ($, S, _, A, J, z, Z, Y, ee, U, E) => {
-    let K = $.pxRound, O = l, H = n * re, V = u * re, le = p * re, I, Je;
-    A.ori == 0 ? [I, Je] = a(T, L) : [Je, I] = a(T, L);
-    const ve = A.dir * (A.ori == 0 ? 1 : -1);
-    let ne = A.ori == 0 ? Nn : Js, ue = A.ori == 0 ? x : (C, de, Ee, ml, Jt, Mt, Zt) => {
-      x(C, de, Ee, Jt, ml, Zt, Mt);
-    }, Q = oe(T.bands, Ws).find((C) => C.series[0] == L), N = Q != null ? Q.dir : 0, Ae = $.fillTo(T, L, $.min, $.max, N), He = K(Z(Ae, J, E, ee)), xe, ae, gt, et = U, ke = K($.width * re), St = !1, Rt = null, at = null, Gt = null, pl = null;
-    g != null && (ke == 0 || w != null) && (St = !0, Rt = g.values(T, L, B, F), at = /* @__PURE__ */ new Map(), new Set(Rt).forEach((C) => {
-      C != null && at.set(C, new Path2D());
-    }), ke > 0 && (Gt = w.values(T, L, B, F), pl = /* @__PURE__ */ new Map(), new Set(Gt).forEach((C) => {
-      C != null && pl.set(C, new Path2D());
+  return (A, L, B, V) => pn(A, L, (F, S, y, T, J, z, Z, Y, ee, U, E) => {
+    let K = F.pxRound, O = n, H = l * re, I = u * re, ne = p * re, $, Je;
+    T.ori == 0 ? [$, Je] = a(A, L) : [Je, $] = a(A, L);
+    const ve = T.dir * (T.ori == 0 ? 1 : -1);
+    let le = T.ori == 0 ? Gl : Qs, ue = T.ori == 0 ? x : (D, de, Ee, gn, Jt, Mt, Zt) => {
+      x(D, de, Ee, Jt, gn, Zt, Mt);
+    }, Q = oe(A.bands, js).find((D) => D.series[0] == L), N = Q != null ? Q.dir : 0, Te = F.fillTo(A, L, F.min, F.max, N), He = K(Z(Te, J, E, ee)), xe, ae, gt, et = U, ye = K(F.width * re), St = !1, Ct = null, at = null, Gt = null, hn = null;
+    g != null && (ye == 0 || w != null) && (St = !0, Ct = g.values(A, L, B, V), at = /* @__PURE__ */ new Map(), new Set(Ct).forEach((D) => {
+      D != null && at.set(D, new Path2D());
+    }), ye > 0 && (Gt = w.values(A, L, B, V), hn = /* @__PURE__ */ new Map(), new Set(Gt).forEach((D) => {
+      D != null && hn.set(D, new Path2D());
     })));
-    let { x0: hl, size: $l } = d;
-    if (hl != null && $l != null) {
-      O = 1, S = hl.values(T, L, B, F), hl.unit == 2 && (S = S.map((Ee) => T.posToVal(Y + Ee * U, A.key, !0)));
-      let C = $l.values(T, L, B, F);
-      $l.unit == 2 ? ae = C[0] * U : ae = z(C[0], A, U, Y) - z(0, A, U, Y), et = wi(S, _, z, A, U, Y, et), gt = et - ae + H;
+    let { x0: dn, size: Wn } = d;
+    if (dn != null && Wn != null) {
+      O = 1, S = dn.values(A, L, B, V), dn.unit == 2 && (S = S.map((Ee) => A.posToVal(Y + Ee * U, T.key, !0)));
+      let D = Wn.values(A, L, B, V);
+      Wn.unit == 2 ? ae = D[0] * U : ae = z(D[0], T, U, Y) - z(0, T, U, Y), et = vi(S, y, z, T, U, Y, et), gt = et - ae + H;
     } else
-      et = wi(S, _, z, A, U, Y, et), gt = et * r + H, ae = et - gt;
-    gt < 1 && (gt = 0), ke >= ae / 2 && (ke = 0), gt < 5 && (K = Ui);
-    let cn = gt > 0, qt = et - gt - (cn ? ke : 0);
-    ae = K(Ss(qt, le, V)), xe = (O == 0 ? ae / 2 : O == ve ? 0 : ae) - O * ve * ((O == 0 ? H / 2 : 0) + (cn ? ke / 2 : 0));
-    const je = { stroke: null, fill: null, clip: null, band: null, gaps: null, flags: 0 }, dl = St ? null : new Path2D();
+      et = vi(S, y, z, T, U, Y, et), gt = et * r + H, ae = et - gt;
+    gt < 1 && (gt = 0), ye >= ae / 2 && (ye = 0), gt < 5 && (K = Ui);
+    let cl = gt > 0, qt = et - gt - (cl ? ye : 0);
+    ae = K(Ms(qt, ne, I)), xe = (O == 0 ? ae / 2 : O == ve ? 0 : ae) - O * ve * ((O == 0 ? H / 2 : 0) + (cl ? ye / 2 : 0));
+    const je = { stroke: null, fill: null, clip: null, band: null, gaps: null, flags: 0 }, mn = St ? null : new Path2D();
     let zt = null;
     if (Q != null)
-      zt = T.data[Q.series[1]];
+      zt = A.data[Q.series[1]];
     else {
-      let { y0: C, y1: de } = d;
-      C != null && de != null && (_ = de.values(T, L, B, F), zt = C.values(T, L, B, F));
+      let { y0: D, y1: de } = d;
+      D != null && de != null && (y = de.values(A, L, B, V), zt = D.values(A, L, B, V));
     }
-    let Kt = I * ae, q = Je * ae;
-    for (let C = ve == 1 ? B : F; C >= B && C <= F; C += ve) {
-      let de = _[C];
+    let Kt = $ * ae, q = Je * ae;
+    for (let D = ve == 1 ? B : V; D >= B && D <= V; D += ve) {
+      let de = y[D];
       if (de == null)
         continue;
       if (zt != null) {
-        let Ze = zt[C] ?? 0;
+        let Ze = zt[D] ?? 0;
         if (de - Ze == 0)
           continue;
         He = Z(Ze, J, E, ee);
       }
-      let Ee = A.distr != 2 || d != null ? S[C] : C, ml = z(Ee, A, U, Y), Jt = Z(oe(de, Ae), J, E, ee), Mt = K(ml - xe), Zt = K(Ke(Jt, He)), tt = K(_t(Jt, He)), ct = Zt - tt;
+      let Ee = T.distr != 2 || d != null ? S[D] : D, gn = z(Ee, T, U, Y), Jt = Z(oe(de, Te), J, E, ee), Mt = K(gn - xe), Zt = K(Ke(Jt, He)), tt = K(_t(Jt, He)), ct = Zt - tt;
       if (de != null) {
         let Ze = de < 0 ? q : Kt, wt = de < 0 ? Kt : q;
-        St ? (ke > 0 && Gt[C] != null && ne(pl.get(Gt[C]), Mt, tt + it(ke / 2), ae, Ke(0, ct - ke), Ze, wt), Rt[C] != null && ne(at.get(Rt[C]), Mt, tt + it(ke / 2), ae, Ke(0, ct - ke), Ze, wt)) : ne(dl, Mt, tt + it(ke / 2), ae, Ke(0, ct - ke), Ze, wt), ue(
-          T,
+        St ? (ye > 0 && Gt[D] != null && le(hn.get(Gt[D]), Mt, tt + it(ye / 2), ae, Ke(0, ct - ye), Ze, wt), Ct[D] != null && le(at.get(Ct[D]), Mt, tt + it(ye / 2), ae, Ke(0, ct - ye), Ze, wt)) : le(mn, Mt, tt + it(ye / 2), ae, Ke(0, ct - ye), Ze, wt), ue(
+          A,
           L,
-          C,
-          Mt - ke / 2,
+          D,
+          Mt - ye / 2,
           tt,
-          ae + ke,
+          ae + ye,
           ct
         );
       }
     }
-    return ke > 0 ? je.stroke = St ? pl : dl : St || (je._fill = $.width == 0 ? $._fill : $._stroke ?? $._fill, je.width = 0), je.fill = St ? at : dl, je;
+    return ye > 0 ? je.stroke = St ? hn : mn : St || (je._fill = F.width == 0 ? F._fill : F._stroke ?? F._fill, je.width = 0), je.fill = St ? at : mn, je;
   });
 }
-function Qu(e, t) {
-  const l = oe(t?.alignGaps, 0);
-  return (n, s, a, r) => fl(n, s, (u, p, d, x, g, w, T, L, B, F, $) => {
-    [a, r] = Pn(d, a, r);
-    let S = u.pxRound, _ = (I) => S(w(I, x, F, L)), A = (I) => S(T(I, g, $, B)), J, z, Z;
-    x.ori == 0 ? (J = Bn, Z = Il, z = vr) : (J = On, Z = Vl, z = xr);
+function nf(e, t) {
+  const n = oe(t?.alignGaps, 0);
+  return (l, s, a, r) => pn(l, s, (u, p, d, x, g, w, A, L, B, V, F) => {
+    [a, r] = Rl(d, a, r);
+    let S = u.pxRound, y = ($) => S(w($, x, V, L)), T = ($) => S(A($, g, F, B)), J, z, Z;
+    x.ori == 0 ? (J = Ol, Z = Fn, z = vr) : (J = Nl, Z = In, z = xr);
     const Y = x.dir * (x.ori == 0 ? 1 : -1);
-    let ee = _(p[Y == 1 ? a : r]), U = ee, E = [], K = [];
-    for (let I = Y == 1 ? a : r; I >= a && I <= r; I += Y)
-      if (d[I] != null) {
-        let ve = p[I], ne = _(ve);
-        E.push(U = ne), K.push(A(d[I]));
+    let ee = y(p[Y == 1 ? a : r]), U = ee, E = [], K = [];
+    for (let $ = Y == 1 ? a : r; $ >= a && $ <= r; $ += Y)
+      if (d[$] != null) {
+        let ve = p[$], le = y(ve);
+        E.push(U = le), K.push(T(d[$]));
       }
-    const O = { stroke: e(E, K, J, Z, z, S), fill: null, clip: null, band: null, gaps: null, flags: Gl }, H = O.stroke;
-    let [V, le] = qs(n, s);
-    if (u.fill != null || V != 0) {
-      let I = O.fill = new Path2D(H), Je = u.fillTo(n, s, u.min, u.max, V), ve = A(Je);
-      Z(I, U, ve), Z(I, ee, ve);
+    const O = { stroke: e(E, K, J, Z, z, S), fill: null, clip: null, band: null, gaps: null, flags: Vn }, H = O.stroke;
+    let [I, ne] = Js(l, s);
+    if (u.fill != null || I != 0) {
+      let $ = O.fill = new Path2D(H), Je = u.fillTo(l, s, u.min, u.max, I), ve = T(Je);
+      Z($, U, ve), Z($, ee, ve);
     }
     if (!u.spanGaps) {
-      let I = [];
-      I.push(...Ks(p, d, a, r, Y, _, l)), O.gaps = I = u.gaps(n, s, a, r, I), O.clip = zn(I, x.ori, L, B, F, $);
+      let $ = [];
+      $.push(...Zs(p, d, a, r, Y, y, n)), O.gaps = $ = u.gaps(l, s, a, r, $), O.clip = Bl($, x.ori, L, B, V, F);
     }
-    return le != 0 && (O.band = le == 2 ? [
-      Nt(n, s, a, r, H, -1),
-      Nt(n, s, a, r, H, 1)
-    ] : Nt(n, s, a, r, H, le)), O;
+    return ne != 0 && (O.band = ne == 2 ? [
+      Nt(l, s, a, r, H, -1),
+      Nt(l, s, a, r, H, 1)
+    ] : Nt(l, s, a, r, H, ne)), O;
   });
 }
-function Xu(e) {
-  return Qu(ef, e);
+function lf(e) {
+  return nf(sf, e);
 }
-function ef(e, t, l, n, s, a) {
+function sf(e, t, n, l, s, a) {
   const r = e.length;
   if (r < 2)
     return null;
   const u = new Path2D();
-  if (l(u, e[0], t[0]), r == 2)
-    n(u, e[1], t[1]);
+  if (n(u, e[0], t[0]), r == 2)
+    l(u, e[1], t[1]);
   else {
     let p = Array(r), d = Array(r - 1), x = Array(r - 1), g = Array(r - 1);
     for (let w = 0; w < r - 1; w++)
@@ -2474,62 +2516,62 @@ function ef(e, t, l, n, s, a) {
   }
   return u;
 }
-const Es = /* @__PURE__ */ new Set();
-function bi() {
-  for (let e of Es)
+const Ls = /* @__PURE__ */ new Set();
+function xi() {
+  for (let e of Ls)
     e.syncRect(!0);
 }
-Fl && (al(zc, zl, bi), al(Bc, zl, bi, !0), al(Tn, zl, () => {
-  $e.pxRatio = re;
+$n && (cn(Gc, Bn, xi), cn(Vc, Bn, xi, !0), cn(Al, Bn, () => {
+  Ie.pxRatio = re;
 }));
-const tf = _r(), lf = yr();
-function vi(e, t, l, n) {
-  return (n ? [e[0], e[1]].concat(e.slice(2)) : [e[0]].concat(e.slice(1))).map((a, r) => Ls(a, r, t, l));
+const of = _r(), rf = kr();
+function ki(e, t, n, l) {
+  return (l ? [e[0], e[1]].concat(e.slice(2)) : [e[0]].concat(e.slice(1))).map((a, r) => Ps(a, r, t, n));
 }
-function nf(e, t) {
-  return e.map((l, n) => n == 0 ? {} : Te({}, t, l));
+function af(e, t) {
+  return e.map((n, l) => l == 0 ? {} : Ae({}, t, n));
 }
-function Ls(e, t, l, n) {
-  return Te({}, t == 0 ? l : n, e);
+function Ps(e, t, n, l) {
+  return Ae({}, t == 0 ? n : l, e);
 }
-function Sr(e, t, l) {
-  return t == null ? Ol : [t, l];
+function Sr(e, t, n) {
+  return t == null ? Nn : [t, n];
 }
-const sf = Sr;
-function of(e, t, l) {
-  return t == null ? Ol : An(t, l, Vs, !0);
+const cf = Sr;
+function uf(e, t, n) {
+  return t == null ? Nn : Tl(t, n, Ws, !0);
 }
-function Mr(e, t, l, n) {
-  return t == null ? Ol : Dn(t, l, e.scales[n].log, !1);
+function Mr(e, t, n, l) {
+  return t == null ? Nn : Dl(t, n, e.scales[l].log, !1);
 }
-const rf = Mr;
-function Tr(e, t, l, n) {
-  return t == null ? Ol : Is(t, l, e.scales[n].log, !1);
+const ff = Mr;
+function Ar(e, t, n, l) {
+  return t == null ? Nn : Is(t, n, e.scales[l].log, !1);
 }
-const af = Tr;
-function cf(e, t, l, n, s) {
-  let a = Ke(Zo(e), Zo(t)), r = t - e, u = kt(s / n * r, l);
+const pf = Ar;
+function hf(e, t, n, l, s) {
+  let a = Ke(Xo(e), Xo(t)), r = t - e, u = yt(s / l * r, n);
   do {
-    let p = l[u], d = n * p / r;
+    let p = n[u], d = l * p / r;
     if (d >= s && a + (p < 5 ? Ut.get(p) : 0) <= 17)
       return [p, d];
-  } while (++u < l.length);
+  } while (++u < n.length);
   return [0, 0];
 }
-function xi(e) {
-  let t, l;
-  return e = e.replace(/(\d+)px/, (n, s) => (t = Le((l = +s) * re)) + "px"), [e, t, l];
+function yi(e) {
+  let t, n;
+  return e = e.replace(/(\d+)px/, (l, s) => (t = Le((n = +s) * re)) + "px"), [e, t, n];
 }
-function uf(e) {
+function df(e) {
   e.show && [e.font, e.labelFont].forEach((t) => {
-    let l = he(t[2] * re, 1);
-    t[0] = t[0].replace(/[0-9.]+px/, l + "px"), t[1] = l;
+    let n = he(t[2] * re, 1);
+    t[0] = t[0].replace(/[0-9.]+px/, n + "px"), t[1] = n;
   });
 }
-function $e(e, t, l) {
-  const n = {
+function Ie(e, t, n) {
+  const l = {
     mode: oe(e.mode, 1)
-  }, s = n.mode;
+  }, s = l.mode;
   function a(o, i, c, f) {
     let h = i.valToPct(o);
     return f + c * (i.dir == -1 ? 1 - h : h);
@@ -2541,27 +2583,27 @@ function $e(e, t, l) {
   function u(o, i, c, f) {
     return i.ori == 0 ? a(o, i, c, f) : r(o, i, c, f);
   }
-  n.valToPosH = a, n.valToPosV = r;
+  l.valToPosH = a, l.valToPosV = r;
   let p = !1;
-  n.status = 0;
-  const d = n.root = dt(gc);
+  l.status = 0;
+  const d = l.root = dt(xc);
   if (e.id != null && (d.id = e.id), ot(d, e.class), e.title) {
-    let o = dt(vc, d);
+    let o = dt(_c, d);
     o.textContent = e.title;
   }
-  const x = yt("canvas"), g = n.ctx = x.getContext("2d"), w = dt(xc, d);
-  al("click", w, (o) => {
-    o.target === L && (me != Tl || ye != Al) && Ie.click(n, o);
+  const x = kt("canvas"), g = l.ctx = x.getContext("2d"), w = dt(Sc, d);
+  cn("click", w, (o) => {
+    o.target === L && (me != Tn || ke != En) && $e.click(l, o);
   }, !0);
-  const T = n.under = dt(yc, w);
+  const A = l.under = dt(Mc, w);
   w.appendChild(x);
-  const L = n.over = dt(kc, w);
-  e = Nl(e);
-  const B = +oe(e.pxAlign, 1), F = gi(B);
+  const L = l.over = dt(Ac, w);
+  e = Gn(e);
+  const B = +oe(e.pxAlign, 1), V = bi(B);
   (e.plugins || []).forEach((o) => {
-    o.opts && (e = o.opts(n, e) || e);
+    o.opts && (e = o.opts(l, e) || e);
   });
-  const $ = e.ms || 1e-3, S = n.series = s == 1 ? vi(e.series || [], ci, di, !1) : nf(e.series || [null], hi), _ = n.axes = vi(e.axes || [], ai, fi, !0), A = n.scales = {}, J = n.bands = e.bands || [];
+  const F = e.ms || 1e-3, S = l.series = s == 1 ? ki(e.series || [], fi, gi, !1) : af(e.series || [null], mi), y = l.axes = ki(e.axes || [], ui, hi, !0), T = l.scales = {}, J = l.bands = e.bands || [];
   J.forEach((o) => {
     o.fill = te(o.fill || null), o.dir = oe(o.dir, -1);
   });
@@ -2570,173 +2612,173 @@ function $e(e, t, l) {
     series: Gr
   }, Y = (e.drawOrder || ["axes", "series"]).map((o) => Z[o]);
   function ee(o) {
-    const i = o.distr == 3 ? (c) => Ot(c > 0 ? c : o.clamp(n, c, o.min, o.max, o.key)) : o.distr == 4 ? (c) => ds(c, o.asinh) : o.distr == 100 ? (c) => o.fwd(c) : (c) => c;
+    const i = o.distr == 3 ? (c) => Ot(c > 0 ? c : o.clamp(l, c, o.min, o.max, o.key)) : o.distr == 4 ? (c) => ms(c, o.asinh) : o.distr == 100 ? (c) => o.fwd(c) : (c) => c;
     return (c) => {
-      let f = i(c), { _min: h, _max: m } = o, y = m - h;
-      return (f - h) / y;
+      let f = i(c), { _min: h, _max: m } = o, k = m - h;
+      return (f - h) / k;
     };
   }
   function U(o) {
-    let i = A[o];
+    let i = T[o];
     if (i == null) {
-      let c = (e.scales || nn)[o] || nn;
+      let c = (e.scales || sl)[o] || sl;
       if (c.from != null) {
         U(c.from);
-        let f = Te({}, A[c.from], c, { key: o });
-        f.valToPct = ee(f), A[o] = f;
+        let f = Ae({}, T[c.from], c, { key: o });
+        f.valToPct = ee(f), T[o] = f;
       } else {
-        i = A[o] = Te({}, o == z ? dr : ju, c), i.key = o;
+        i = T[o] = Ae({}, o == z ? dr : Ku, c), i.key = o;
         let f = i.time, h = i.range, m = Ht(h);
         if ((o != z || s == 2 && !f) && (m && (h[0] == null || h[1] == null) && (h = {
-          min: h[0] == null ? qo : {
+          min: h[0] == null ? Jo : {
             mode: 1,
             hard: h[0],
             soft: h[0]
           },
-          max: h[1] == null ? qo : {
+          max: h[1] == null ? Jo : {
             mode: 1,
             hard: h[1],
             soft: h[1]
           }
-        }, m = !1), !m && Rn(h))) {
-          let y = h;
-          h = (k, M, P) => M == null ? Ol : An(M, P, y);
+        }, m = !1), !m && zl(h))) {
+          let k = h;
+          h = (_, M, P) => M == null ? Nn : Tl(M, P, k);
         }
-        i.range = te(h || (f ? sf : o == z ? i.distr == 3 ? rf : i.distr == 4 ? af : Sr : i.distr == 3 ? Mr : i.distr == 4 ? Tr : of)), i.auto = te(m ? !1 : i.auto), i.clamp = te(i.clamp || Hu), i._min = i._max = null, i.valToPct = ee(i);
+        i.range = te(h || (f ? cf : o == z ? i.distr == 3 ? ff : i.distr == 4 ? pf : Sr : i.distr == 3 ? Mr : i.distr == 4 ? Ar : uf)), i.auto = te(m ? !1 : i.auto), i.clamp = te(i.clamp || qu), i._min = i._max = null, i.valToPct = ee(i);
       }
     }
   }
   U("x"), U("y"), s == 1 && S.forEach((o) => {
     U(o.scale);
-  }), _.forEach((o) => {
+  }), y.forEach((o) => {
     U(o.scale);
   });
   for (let o in e.scales)
     U(o);
-  const E = A[z], K = E.distr;
+  const E = T[z], K = E.distr;
   let O, H;
-  E.ori == 0 ? (ot(d, wc), O = a, H = r) : (ot(d, bc), O = r, H = a);
-  const V = {};
-  for (let o in A) {
-    let i = A[o];
-    (i.min != null || i.max != null) && (V[o] = { min: i.min, max: i.max }, i.min = i.max = null);
+  E.ori == 0 ? (ot(d, kc), O = a, H = r) : (ot(d, yc), O = r, H = a);
+  const I = {};
+  for (let o in T) {
+    let i = T[o];
+    (i.min != null || i.max != null) && (I[o] = { min: i.min, max: i.max }, i.min = i.max = null);
   }
-  const le = e.tzDate || ((o) => new Date(Le(o / $))), I = e.fmtDate || Hs, Je = $ == 1 ? wu(le) : xu(le), ve = oi(le, si($ == 1 ? gu : vu, I)), ne = ri(le, ii(ku, I)), ue = [], Q = n.legend = Te({}, Mu, e.legend), N = n.cursor = Te({}, Du, { drag: { y: s == 2 } }, e.cursor), Ae = Q.show, He = N.show, xe = Q.markers;
+  const ne = e.tzDate || ((o) => new Date(Le(o / F))), $ = e.fmtDate || Us, Je = F == 1 ? ku(ne) : Su(ne), ve = ri(ne, ii(F == 1 ? xu : _u, $)), le = ci(ne, ai(Au, $)), ue = [], Q = l.legend = Ae({}, Lu, e.legend), N = l.cursor = Ae({}, Bu, { drag: { y: s == 2 } }, e.cursor), Te = Q.show, He = N.show, xe = Q.markers;
   Q.idxs = ue, xe.width = te(xe.width), xe.dash = te(xe.dash), xe.stroke = te(xe.stroke), xe.fill = te(xe.fill);
-  let ae, gt, et, ke = [], St = [], Rt, at = !1, Gt = {};
+  let ae, gt, et, ye = [], St = [], Ct, at = !1, Gt = {};
   if (Q.live) {
     const o = S[1] ? S[1].values : null;
-    at = o != null, Rt = at ? o(n, 1, 0) : { _: 0 };
-    for (let i in Rt)
-      Gt[i] = Gs;
+    at = o != null, Ct = at ? o(l, 1, 0) : { _: 0 };
+    for (let i in Ct)
+      Gt[i] = $s;
   }
-  if (Ae)
-    if (ae = yt("table", Ec, d), et = yt("tbody", null, ae), Q.mount(n, ae), at) {
-      gt = yt("thead", null, ae, et);
-      let o = yt("tr", null, gt);
-      yt("th", null, o);
-      for (var pl in Rt)
-        yt("th", Bo, o).textContent = pl;
+  if (Te)
+    if (ae = kt("table", Dc, d), et = kt("tbody", null, ae), Q.mount(l, ae), at) {
+      gt = kt("thead", null, ae, et);
+      let o = kt("tr", null, gt);
+      kt("th", null, o);
+      for (var hn in Ct)
+        kt("th", No, o).textContent = hn;
     } else
-      ot(ae, Pc), Q.live && ot(ae, Lc);
-  const hl = { show: !0 }, $l = { show: !1 };
-  function cn(o, i) {
+      ot(ae, zc), Q.live && ot(ae, Cc);
+  const dn = { show: !0 }, Wn = { show: !1 };
+  function cl(o, i) {
     if (i == 0 && (at || !Q.live || s == 2))
-      return Ol;
-    let c = [], f = yt("tr", Dc, et, et.childNodes[i]);
-    ot(f, o.class), o.show || ot(f, il);
-    let h = yt("th", null, f);
+      return Nn;
+    let c = [], f = kt("tr", Bc, et, et.childNodes[i]);
+    ot(f, o.class), o.show || ot(f, rn);
+    let h = kt("th", null, f);
     if (xe.show) {
-      let k = dt(Cc, h);
+      let _ = dt(Oc, h);
       if (i > 0) {
-        let M = xe.width(n, i);
-        M && (k.style.border = M + "px " + xe.dash(n, i) + " " + xe.stroke(n, i)), k.style.background = xe.fill(n, i);
+        let M = xe.width(l, i);
+        M && (_.style.border = M + "px " + xe.dash(l, i) + " " + xe.stroke(l, i)), _.style.background = xe.fill(l, i);
       }
     }
-    let m = dt(Bo, h);
-    o.label instanceof HTMLElement ? m.appendChild(o.label) : m.textContent = o.label, i > 0 && (xe.show || (m.style.color = o.width > 0 ? xe.stroke(n, i) : xe.fill(n, i)), je("click", h, (k) => {
+    let m = dt(No, h);
+    o.label instanceof HTMLElement ? m.appendChild(o.label) : m.textContent = o.label, i > 0 && (xe.show || (m.style.color = o.width > 0 ? xe.stroke(l, i) : xe.fill(l, i)), je("click", h, (_) => {
       if (N._lock)
         return;
-      Xt(k);
+      Xt(_);
       let M = S.indexOf(o);
-      if ((k.ctrlKey || k.metaKey) != Q.isolate) {
-        let P = S.some((D, R) => R > 0 && R != M && D.show);
-        S.forEach((D, R) => {
-          R > 0 && At(R, P ? R == M ? hl : $l : hl, !0, Me.setSeries);
+      if ((_.ctrlKey || _.metaKey) != Q.isolate) {
+        let P = S.some((R, C) => C > 0 && C != M && R.show);
+        S.forEach((R, C) => {
+          C > 0 && Tt(C, P ? C == M ? dn : Wn : dn, !0, Me.setSeries);
         });
       } else
-        At(M, { show: !o.show }, !0, Me.setSeries);
-    }, !1), wl && je(Fo, h, (k) => {
-      N._lock || (Xt(k), At(S.indexOf(o), Ll, !0, Me.setSeries));
+        Tt(M, { show: !o.show }, !0, Me.setSeries);
+    }, !1), bn && je(Fo, h, (_) => {
+      N._lock || (Xt(_), Tt(S.indexOf(o), Pn, !0, Me.setSeries));
     }, !1));
-    for (var y in Rt) {
-      let k = yt("td", Rc, f);
-      k.textContent = "--", c.push(k);
+    for (var k in Ct) {
+      let _ = kt("td", Nc, f);
+      _.textContent = "--", c.push(_);
     }
     return [f, c];
   }
   const qt = /* @__PURE__ */ new Map();
   function je(o, i, c, f = !0) {
-    const h = qt.get(i) || {}, m = N.bind[o](n, i, c, f);
-    m && (al(o, i, h[o] = m), qt.set(i, h));
+    const h = qt.get(i) || {}, m = N.bind[o](l, i, c, f);
+    m && (cn(o, i, h[o] = m), qt.set(i, h));
   }
-  function dl(o, i, c) {
+  function mn(o, i, c) {
     const f = qt.get(i) || {};
     for (let h in f)
-      (o == null || h == o) && (_s(h, i, f[h]), delete f[h]);
+      (o == null || h == o) && (Ss(h, i, f[h]), delete f[h]);
     o == null && qt.delete(i);
   }
-  let zt = 0, Kt = 0, q = 0, C = 0, de = 0, Ee = 0, ml = de, Jt = Ee, Mt = q, Zt = C, tt = 0, ct = 0, Ze = 0, wt = 0;
-  n.bbox = {};
-  let Fn = !1, un = !1, gl = !1, Qt = !1, fn = !1, ut = !1;
-  function In(o, i, c) {
-    (c || o != n.width || i != n.height) && Zs(o, i), kl(!1), gl = !0, un = !0, _l();
+  let zt = 0, Kt = 0, q = 0, D = 0, de = 0, Ee = 0, gn = de, Jt = Ee, Mt = q, Zt = D, tt = 0, ct = 0, Ze = 0, wt = 0;
+  l.bbox = {};
+  let $l = !1, ul = !1, wn = !1, Qt = !1, fl = !1, ut = !1;
+  function Fl(o, i, c) {
+    (c || o != l.width || i != l.height) && Xs(o, i), _n(!1), wn = !0, ul = !0, Sn();
   }
-  function Zs(o, i) {
-    n.width = zt = q = o, n.height = Kt = C = i, de = Ee = 0, Dr(), Cr();
-    let c = n.bbox;
-    tt = c.left = sl(de * re, 0.5), ct = c.top = sl(Ee * re, 0.5), Ze = c.width = sl(q * re, 0.5), wt = c.height = sl(C * re, 0.5);
+  function Xs(o, i) {
+    l.width = zt = q = o, l.height = Kt = D = i, de = Ee = 0, Rr(), Dr();
+    let c = l.bbox;
+    tt = c.left = sn(de * re, 0.5), ct = c.top = sn(Ee * re, 0.5), Ze = c.width = sn(q * re, 0.5), wt = c.height = sn(D * re, 0.5);
   }
   const Er = 3;
   function Lr() {
     let o = !1, i = 0;
     for (; !o; ) {
       i++;
-      let c = Vr(i), f = $r(i);
-      o = i == Er || c && f, o || (Zs(n.width, n.height), un = !0);
+      let c = Fr(i), f = Ir(i);
+      o = i == Er || c && f, o || (Xs(l.width, l.height), ul = !0);
     }
   }
   function Pr({ width: o, height: i }) {
-    In(o, i);
+    Fl(o, i);
   }
-  n.setSize = Pr;
-  function Dr() {
+  l.setSize = Pr;
+  function Rr() {
     let o = !1, i = !1, c = !1, f = !1;
-    _.forEach((h, m) => {
+    y.forEach((h, m) => {
       if (h.show && h._show) {
-        let { side: y, _size: k } = h, M = y % 2, P = h.label != null ? h.labelSize : 0, D = k + P;
-        D > 0 && (M ? (q -= D, y == 3 ? (de += D, f = !0) : c = !0) : (C -= D, y == 0 ? (Ee += D, o = !0) : i = !0));
+        let { side: k, _size: _ } = h, M = k % 2, P = h.label != null ? h.labelSize : 0, R = _ + P;
+        R > 0 && (M ? (q -= R, k == 3 ? (de += R, f = !0) : c = !0) : (D -= R, k == 0 ? (Ee += R, o = !0) : i = !0));
       }
-    }), el[0] = o, el[1] = c, el[2] = i, el[3] = f, q -= Ft[1] + Ft[3], de += Ft[3], C -= Ft[2] + Ft[0], Ee += Ft[0];
+    }), en[0] = o, en[1] = c, en[2] = i, en[3] = f, q -= Vt[1] + Vt[3], de += Vt[3], D -= Vt[2] + Vt[0], Ee += Vt[0];
   }
-  function Cr() {
-    let o = de + q, i = Ee + C, c = de, f = Ee;
-    function h(m, y) {
+  function Dr() {
+    let o = de + q, i = Ee + D, c = de, f = Ee;
+    function h(m, k) {
       switch (m) {
         case 1:
-          return o += y, o - y;
+          return o += k, o - k;
         case 2:
-          return i += y, i - y;
+          return i += k, i - k;
         case 3:
-          return c -= y, c + y;
+          return c -= k, c + k;
         case 0:
-          return f -= y, f + y;
+          return f -= k, f + k;
       }
     }
-    _.forEach((m, y) => {
+    y.forEach((m, k) => {
       if (m.show && m._show) {
-        let k = m.side;
-        m._pos = h(k, m._size), m.label != null && (m._lpos = h(k, m.labelSize));
+        let _ = m.side;
+        m._pos = h(_, m._size), m.label != null && (m._lpos = h(_, m.labelSize));
       }
     });
   }
@@ -2744,26 +2786,26 @@ function $e(e, t, l) {
     let o = N.hover, i = o.skip = new Set(o.skip ?? []);
     i.add(void 0);
     let c = o.prox = te(o.prox), f = o.bias ??= 0;
-    N.dataIdx = (h, m, y, k) => {
+    N.dataIdx = (h, m, k, _) => {
       if (m == 0)
-        return y;
-      let M = y, P = c(h, m, y, k) ?? pe, D = P >= 0 && P < pe, R = E.ori == 0 ? q : C, j = N.left, ie = t[0], se = t[m];
-      if (i.has(se[y])) {
+        return k;
+      let M = k, P = c(h, m, k, _) ?? pe, R = P >= 0 && P < pe, C = E.ori == 0 ? q : D, j = N.left, ie = t[0], se = t[m];
+      if (i.has(se[k])) {
         M = null;
         let X = null, W = null, G;
         if (f == 0 || f == -1)
-          for (G = y; X == null && G-- > 0; )
+          for (G = k; X == null && G-- > 0; )
             i.has(se[G]) || (X = G);
         if (f == 0 || f == 1)
-          for (G = y; W == null && G++ < se.length; )
+          for (G = k; W == null && G++ < se.length; )
             i.has(se[G]) || (W = G);
         if (X != null || W != null)
-          if (D) {
-            let we = X == null ? -1 / 0 : O(ie[X], E, R, 0), _e = W == null ? 1 / 0 : O(ie[W], E, R, 0), Ge = j - we, fe = _e - j;
+          if (R) {
+            let we = X == null ? -1 / 0 : O(ie[X], E, C, 0), _e = W == null ? 1 / 0 : O(ie[W], E, C, 0), Ge = j - we, fe = _e - j;
             Ge <= fe ? Ge <= P && (M = X) : fe <= P && (M = W);
           } else
-            M = W == null ? X : X == null ? W : y - X <= W - y ? X : W;
-      } else D && Pe(j - O(ie[y], E, R, 0)) > P && (M = null);
+            M = W == null ? X : X == null ? W : k - X <= W - k ? X : W;
+      } else R && Pe(j - O(ie[k], E, C, 0)) > P && (M = null);
       return M;
     };
   }
@@ -2771,184 +2813,184 @@ function $e(e, t, l) {
     N.event = o;
   };
   N.idxs = ue, N._lock = !1;
-  let Ve = N.points;
-  Ve.show = te(Ve.show), Ve.size = te(Ve.size), Ve.stroke = te(Ve.stroke), Ve.width = te(Ve.width), Ve.fill = te(Ve.fill);
-  const Tt = n.focus = Te({}, e.focus || { alpha: 0.3 }, N.focus), wl = Tt.prox >= 0, bl = wl && Ve.one;
-  let ft = [], vl = [], xl = [];
-  function Qs(o, i) {
-    let c = Ve.show(n, i);
+  let Fe = N.points;
+  Fe.show = te(Fe.show), Fe.size = te(Fe.size), Fe.stroke = te(Fe.stroke), Fe.width = te(Fe.width), Fe.fill = te(Fe.fill);
+  const At = l.focus = Ae({}, e.focus || { alpha: 0.3 }, N.focus), bn = At.prox >= 0, vn = bn && Fe.one;
+  let ft = [], xn = [], kn = [];
+  function eo(o, i) {
+    let c = Fe.show(l, i);
     if (c instanceof HTMLElement)
-      return ot(c, Ac), ot(c, o.class), Dt(c, -10, -10, q, C), L.insertBefore(c, ft[i]), c;
+      return ot(c, Rc), ot(c, o.class), Rt(c, -10, -10, q, D), L.insertBefore(c, ft[i]), c;
   }
-  function Xs(o, i) {
+  function to(o, i) {
     if (s == 1 || i > 0) {
-      let c = s == 1 && A[o.scale].time, f = o.value;
-      o.value = c ? ei(f) ? ri(le, ii(f, I)) : f || ne : f || Vu, o.label = o.label || (c ? Ru : Cu);
+      let c = s == 1 && T[o.scale].time, f = o.value;
+      o.value = c ? ni(f) ? ci(ne, ai(f, $)) : f || le : f || ju, o.label = o.label || (c ? Nu : Ou);
     }
-    if (bl || i > 0) {
-      o.width = o.width == null ? 1 : o.width, o.paths = o.paths || tf || jc, o.fillTo = te(o.fillTo || Uu), o.pxAlign = +oe(o.pxAlign, B), o.pxRound = gi(o.pxAlign), o.stroke = te(o.stroke || null), o.fill = te(o.fill || null), o._stroke = o._fill = o._paths = o._focus = null;
-      let c = $u(Ke(1, o.width), 1), f = o.points = Te({}, {
+    if (vn || i > 0) {
+      o.width = o.width == null ? 1 : o.width, o.paths = o.paths || of || Kc, o.fillTo = te(o.fillTo || Ju), o.pxAlign = +oe(o.pxAlign, B), o.pxRound = bi(o.pxAlign), o.stroke = te(o.stroke || null), o.fill = te(o.fill || null), o._stroke = o._fill = o._paths = o._focus = null;
+      let c = Uu(Ke(1, o.width), 1), f = o.points = Ae({}, {
         size: c,
         width: Ke(1, c * 0.2),
         stroke: o.stroke,
         space: c * 2,
-        paths: lf,
+        paths: rf,
         _stroke: null,
         _fill: null
       }, o.points);
       f.show = te(f.show), f.filter = te(f.filter), f.fill = te(f.fill), f.stroke = te(f.stroke), f.paths = te(f.paths), f.pxAlign = o.pxAlign;
     }
-    if (Ae) {
-      let c = cn(o, i);
-      ke.splice(i, 0, c[0]), St.splice(i, 0, c[1]), Q.values.push(null);
+    if (Te) {
+      let c = cl(o, i);
+      ye.splice(i, 0, c[0]), St.splice(i, 0, c[1]), Q.values.push(null);
     }
     if (He) {
       ue.splice(i, 0, null);
       let c = null;
-      bl ? i == 0 && (c = Qs(o, i)) : i > 0 && (c = Qs(o, i)), ft.splice(i, 0, c), vl.splice(i, 0, 0), xl.splice(i, 0, 0);
+      vn ? i == 0 && (c = eo(o, i)) : i > 0 && (c = eo(o, i)), ft.splice(i, 0, c), xn.splice(i, 0, 0), kn.splice(i, 0, 0);
     }
     Ne("addSeries", i);
   }
-  function Rr(o, i) {
-    i = i ?? S.length, o = s == 1 ? Ls(o, i, ci, di) : Ls(o, i, {}, hi), S.splice(i, 0, o), Xs(S[i], i);
+  function Cr(o, i) {
+    i = i ?? S.length, o = s == 1 ? Ps(o, i, fi, gi) : Ps(o, i, {}, mi), S.splice(i, 0, o), to(S[i], i);
   }
-  n.addSeries = Rr;
+  l.addSeries = Cr;
   function zr(o) {
-    if (S.splice(o, 1), Ae) {
+    if (S.splice(o, 1), Te) {
       Q.values.splice(o, 1), St.splice(o, 1);
-      let i = ke.splice(o, 1)[0];
-      dl(null, i.firstChild), i.remove();
+      let i = ye.splice(o, 1)[0];
+      mn(null, i.firstChild), i.remove();
     }
-    He && (ue.splice(o, 1), ft.splice(o, 1)[0].remove(), vl.splice(o, 1), xl.splice(o, 1)), Ne("delSeries", o);
+    He && (ue.splice(o, 1), ft.splice(o, 1)[0].remove(), xn.splice(o, 1), kn.splice(o, 1)), Ne("delSeries", o);
   }
-  n.delSeries = zr;
-  const el = [!1, !1, !1, !1];
+  l.delSeries = zr;
+  const en = [!1, !1, !1, !1];
   function Br(o, i) {
     if (o._show = o.show, o.show) {
-      let c = o.side % 2, f = A[o.scale];
-      f == null && (o.scale = c ? S[1].scale : z, f = A[o.scale]);
+      let c = o.side % 2, f = T[o.scale];
+      f == null && (o.scale = c ? S[1].scale : z, f = T[o.scale]);
       let h = f.time;
-      o.size = te(o.size), o.space = te(o.space), o.rotate = te(o.rotate), Ht(o.incrs) && o.incrs.forEach((y) => {
-        !Ut.has(y) && Ut.set(y, Ki(y));
-      }), o.incrs = te(o.incrs || (f.distr == 2 ? hu : h ? $ == 1 ? mu : bu : ol)), o.splits = te(o.splits || (h && f.distr == 1 ? Je : f.distr == 3 ? Ms : f.distr == 4 ? Ou : Bu)), o.stroke = te(o.stroke), o.grid.stroke = te(o.grid.stroke), o.ticks.stroke = te(o.ticks.stroke), o.border.stroke = te(o.border.stroke);
+      o.size = te(o.size), o.space = te(o.space), o.rotate = te(o.rotate), Ht(o.incrs) && o.incrs.forEach((k) => {
+        !Ut.has(k) && Ut.set(k, Ki(k));
+      }), o.incrs = te(o.incrs || (f.distr == 2 ? wu : h ? F == 1 ? vu : yu : on)), o.splits = te(o.splits || (h && f.distr == 1 ? Je : f.distr == 3 ? As : f.distr == 4 ? $u : Vu)), o.stroke = te(o.stroke), o.grid.stroke = te(o.grid.stroke), o.ticks.stroke = te(o.ticks.stroke), o.border.stroke = te(o.border.stroke);
       let m = o.values;
       o.values = // static array of tick values
       Ht(m) && !Ht(m[0]) ? te(m) : (
         // temporal
         h ? (
           // config array of fmtDate string tpls
-          Ht(m) ? oi(le, si(m, I)) : (
+          Ht(m) ? ri(ne, ii(m, $)) : (
             // fmtDate string tpl
-            ei(m) ? yu(le, m) : m || ve
+            ni(m) ? Mu(ne, m) : m || ve
           )
-        ) : m || zu
-      ), o.filter = te(o.filter || (f.distr >= 3 && f.log == 10 ? Fu : f.distr == 3 && f.log == 2 ? Iu : Yi)), o.font = xi(o.font), o.labelFont = xi(o.labelFont), o._size = o.size(n, null, i, 0), o._space = o._rotate = o._incrs = o._found = // foundIncrSpace
-      o._splits = o._values = null, o._size > 0 && (el[i] = !0, o._el = dt(_c, w));
+        ) : m || Gu
+      ), o.filter = te(o.filter || (f.distr >= 3 && f.log == 10 ? Wu : f.distr == 3 && f.log == 2 ? Hu : Yi)), o.font = yi(o.font), o.labelFont = yi(o.labelFont), o._size = o.size(l, null, i, 0), o._space = o._rotate = o._incrs = o._found = // foundIncrSpace
+      o._splits = o._values = null, o._size > 0 && (en[i] = !0, o._el = dt(Tc, w));
     }
   }
-  function Wl(o, i, c, f) {
-    let [h, m, y, k] = c, M = i % 2, P = 0;
-    return M == 0 && (k || m) && (P = i == 0 && !h || i == 2 && !y ? Le(ai.size / 3) : 0), M == 1 && (h || y) && (P = i == 1 && !m || i == 3 && !k ? Le(fi.size / 2) : 0), P;
+  function Hn(o, i, c, f) {
+    let [h, m, k, _] = c, M = i % 2, P = 0;
+    return M == 0 && (_ || m) && (P = i == 0 && !h || i == 2 && !k ? Le(ui.size / 3) : 0), M == 1 && (h || k) && (P = i == 1 && !m || i == 3 && !_ ? Le(hi.size / 2) : 0), P;
   }
-  const eo = n.padding = (e.padding || [Wl, Wl, Wl, Wl]).map((o) => te(oe(o, Wl))), Ft = n._padding = eo.map((o, i) => o(n, i, el, 0));
-  let Fe, Re = null, ze = null;
-  const pn = s == 1 ? S[0].idxs : null;
-  let bt = null, Hl = !1;
-  function to(o, i) {
-    if (t = o ?? [], n.data = n._data = t, s == 2) {
-      Fe = 0;
+  const no = l.padding = (e.padding || [Hn, Hn, Hn, Hn]).map((o) => te(oe(o, Hn))), Vt = l._padding = no.map((o, i) => o(l, i, en, 0));
+  let Ve, Ce = null, ze = null;
+  const pl = s == 1 ? S[0].idxs : null;
+  let bt = null, jn = !1;
+  function lo(o, i) {
+    if (t = o ?? [], l.data = l._data = t, s == 2) {
+      Ve = 0;
       for (let c = 1; c < S.length; c++)
-        Fe += t[c][0].length;
+        Ve += t[c][0].length;
     } else {
-      t.length == 0 && (n.data = n._data = t = [[]]), bt = t[0], Fe = bt.length;
+      t.length == 0 && (l.data = l._data = t = [[]]), bt = t[0], Ve = bt.length;
       let c = t;
       if (K == 2) {
         c = t.slice();
-        let f = c[0] = Array(Fe);
-        for (let h = 0; h < Fe; h++)
+        let f = c[0] = Array(Ve);
+        for (let h = 0; h < Ve; h++)
           f[h] = h;
       }
-      n._data = t = c;
+      l._data = t = c;
     }
-    if (kl(!0), Ne("setData"), K == 2 && (gl = !0), i !== !1) {
+    if (_n(!0), Ne("setData"), K == 2 && (wn = !0), i !== !1) {
       let c = E;
-      c.auto(n, Hl) ? Vn() : Vt(z, c.min, c.max), Qt = Qt || N.left >= 0, ut = !0, _l();
+      c.auto(l, jn) ? Il() : Ft(z, c.min, c.max), Qt = Qt || N.left >= 0, ut = !0, Sn();
     }
   }
-  n.setData = to;
-  function Vn() {
-    Hl = !0;
+  l.setData = lo;
+  function Il() {
+    jn = !0;
     let o, i;
-    s == 1 && (Fe > 0 ? (Re = pn[0] = 0, ze = pn[1] = Fe - 1, o = t[0][Re], i = t[0][ze], K == 2 ? (o = Re, i = ze) : o == i && (K == 3 ? [o, i] = Dn(o, o, E.log, !1) : K == 4 ? [o, i] = Is(o, o, E.log, !1) : E.time ? i = o + Le(86400 / $) : [o, i] = An(o, i, Vs, !0))) : (Re = pn[0] = o = null, ze = pn[1] = i = null)), Vt(z, o, i);
+    s == 1 && (Ve > 0 ? (Ce = pl[0] = 0, ze = pl[1] = Ve - 1, o = t[0][Ce], i = t[0][ze], K == 2 ? (o = Ce, i = ze) : o == i && (K == 3 ? [o, i] = Dl(o, o, E.log, !1) : K == 4 ? [o, i] = Is(o, o, E.log, !1) : E.time ? i = o + Le(86400 / F) : [o, i] = Tl(o, i, Ws, !0))) : (Ce = pl[0] = o = null, ze = pl[1] = i = null)), Ft(z, o, i);
   }
-  let hn, yl, $n, Wn, Hn, jn, Un, Yn, qn, Qe;
-  function lo(o, i, c, f, h, m) {
-    o ??= No, c ??= Ws, f ??= "butt", h ??= No, m ??= "round", o != hn && (g.strokeStyle = hn = o), h != yl && (g.fillStyle = yl = h), i != $n && (g.lineWidth = $n = i), m != Hn && (g.lineJoin = Hn = m), f != jn && (g.lineCap = jn = f), c != Wn && g.setLineDash(Wn = c);
+  let hl, yn, Wl, Hl, jl, Ul, Yl, ql, Kl, Qe;
+  function so(o, i, c, f, h, m) {
+    o ??= Vo, c ??= js, f ??= "butt", h ??= Vo, m ??= "round", o != hl && (g.strokeStyle = hl = o), h != yn && (g.fillStyle = yn = h), i != Wl && (g.lineWidth = Wl = i), m != jl && (g.lineJoin = jl = m), f != Ul && (g.lineCap = Ul = f), c != Hl && g.setLineDash(Hl = c);
   }
-  function no(o, i, c, f) {
-    i != yl && (g.fillStyle = yl = i), o != Un && (g.font = Un = o), c != Yn && (g.textAlign = Yn = c), f != qn && (g.textBaseline = qn = f);
+  function oo(o, i, c, f) {
+    i != yn && (g.fillStyle = yn = i), o != Yl && (g.font = Yl = o), c != ql && (g.textAlign = ql = c), f != Kl && (g.textBaseline = Kl = f);
   }
-  function Kn(o, i, c, f, h = 0) {
-    if (f.length > 0 && o.auto(n, Hl) && (i == null || i.min == null)) {
-      let m = oe(Re, 0), y = oe(ze, f.length - 1), k = c.min == null ? Fc(f, m, y, h, o.distr == 3) : [c.min, c.max];
-      o.min = _t(o.min, c.min = k[0]), o.max = Ke(o.max, c.max = k[1]);
+  function Jl(o, i, c, f, h = 0) {
+    if (f.length > 0 && o.auto(l, jn) && (i == null || i.min == null)) {
+      let m = oe(Ce, 0), k = oe(ze, f.length - 1), _ = c.min == null ? Wc(f, m, k, h, o.distr == 3) : [c.min, c.max];
+      o.min = _t(o.min, c.min = _[0]), o.max = Ke(o.max, c.max = _[1]);
     }
   }
-  const so = { min: null, max: null };
+  const io = { min: null, max: null };
   function Or() {
-    for (let f in A) {
-      let h = A[f];
-      V[f] == null && // scales that have never been set (on init)
+    for (let f in T) {
+      let h = T[f];
+      I[f] == null && // scales that have never been set (on init)
       (h.min == null || // or auto scales when the x scale was explicitly set
-      V[z] != null && h.auto(n, Hl)) && (V[f] = so);
+      I[z] != null && h.auto(l, jn)) && (I[f] = io);
     }
-    for (let f in A) {
-      let h = A[f];
-      V[f] == null && h.from != null && V[h.from] != null && (V[f] = so);
+    for (let f in T) {
+      let h = T[f];
+      I[f] == null && h.from != null && I[h.from] != null && (I[f] = io);
     }
-    V[z] != null && kl(!0);
+    I[z] != null && _n(!0);
     let o = {};
-    for (let f in V) {
-      let h = V[f];
+    for (let f in I) {
+      let h = I[f];
       if (h != null) {
-        let m = o[f] = Nl(A[f], qc);
+        let m = o[f] = Gn(T[f], Qc);
         if (h.min != null)
-          Te(m, h);
+          Ae(m, h);
         else if (f != z || s == 2)
-          if (Fe == 0 && m.from == null) {
-            let y = m.range(n, null, null, f);
-            m.min = y[0], m.max = y[1];
+          if (Ve == 0 && m.from == null) {
+            let k = m.range(l, null, null, f);
+            m.min = k[0], m.max = k[1];
           } else
             m.min = pe, m.max = -pe;
       }
     }
-    if (Fe > 0) {
+    if (Ve > 0) {
       S.forEach((f, h) => {
         if (s == 1) {
-          let m = f.scale, y = V[m];
-          if (y == null)
+          let m = f.scale, k = I[m];
+          if (k == null)
             return;
-          let k = o[m];
+          let _ = o[m];
           if (h == 0) {
-            let M = k.range(n, k.min, k.max, m);
-            k.min = M[0], k.max = M[1], Re = kt(k.min, t[0]), ze = kt(k.max, t[0]), ze - Re > 1 && (t[0][Re] < k.min && Re++, t[0][ze] > k.max && ze--), f.min = bt[Re], f.max = bt[ze];
-          } else f.show && f.auto && Kn(k, y, f, t[h], f.sorted);
-          f.idxs[0] = Re, f.idxs[1] = ze;
+            let M = _.range(l, _.min, _.max, m);
+            _.min = M[0], _.max = M[1], Ce = yt(_.min, t[0]), ze = yt(_.max, t[0]), ze - Ce > 1 && (t[0][Ce] < _.min && Ce++, t[0][ze] > _.max && ze--), f.min = bt[Ce], f.max = bt[ze];
+          } else f.show && f.auto && Jl(_, k, f, t[h], f.sorted);
+          f.idxs[0] = Ce, f.idxs[1] = ze;
         } else if (h > 0 && f.show && f.auto) {
-          let [m, y] = f.facets, k = m.scale, M = y.scale, [P, D] = t[h], R = o[k], j = o[M];
-          R != null && Kn(R, V[k], m, P, m.sorted), j != null && Kn(j, V[M], y, D, y.sorted), f.min = y.min, f.max = y.max;
+          let [m, k] = f.facets, _ = m.scale, M = k.scale, [P, R] = t[h], C = o[_], j = o[M];
+          C != null && Jl(C, I[_], m, P, m.sorted), j != null && Jl(j, I[M], k, R, k.sorted), f.min = k.min, f.max = k.max;
         }
       });
       for (let f in o) {
-        let h = o[f], m = V[f];
+        let h = o[f], m = I[f];
         if (h.from == null && (m == null || m.min == null)) {
-          let y = h.range(
-            n,
+          let k = h.range(
+            l,
             h.min == pe ? null : h.min,
             h.max == -pe ? null : h.max,
             f
           );
-          h.min = y[0], h.max = y[1];
+          h.min = k[0], h.max = k[1];
         }
       }
     }
@@ -2959,18 +3001,18 @@ function $e(e, t, l) {
         if (m.min == null)
           h.min = h.max = null;
         else {
-          let y = h.range(n, m.min, m.max, f);
-          h.min = y[0], h.max = y[1];
+          let k = h.range(l, m.min, m.max, f);
+          h.min = k[0], h.max = k[1];
         }
       }
     }
     let i = {}, c = !1;
     for (let f in o) {
-      let h = o[f], m = A[f];
+      let h = o[f], m = T[f];
       if (m.min != h.min || m.max != h.max) {
         m.min = h.min, m.max = h.max;
-        let y = m.distr;
-        m._min = y == 3 ? Ot(m.min) : y == 4 ? ds(m.min, m.asinh) : y == 100 ? m.fwd(m.min) : m.min, m._max = y == 3 ? Ot(m.max) : y == 4 ? ds(m.max, m.asinh) : y == 100 ? m.fwd(m.max) : m.max, i[f] = c = !0;
+        let k = m.distr;
+        m._min = k == 3 ? Ot(m.min) : k == 4 ? ms(m.min, m.asinh) : k == 100 ? m.fwd(m.min) : m.min, m._max = k == 3 ? Ot(m.max) : k == 4 ? ms(m.max, m.asinh) : k == 100 ? m.fwd(m.max) : m.max, i[f] = c = !0;
       }
     }
     if (c) {
@@ -2978,197 +3020,197 @@ function $e(e, t, l) {
         s == 2 ? h > 0 && i.y && (f._paths = null) : i[f.scale] && (f._paths = null);
       });
       for (let f in i)
-        gl = !0, Ne("setScale", f);
+        wn = !0, Ne("setScale", f);
       He && N.left >= 0 && (Qt = ut = !0);
     }
-    for (let f in V)
-      V[f] = null;
+    for (let f in I)
+      I[f] = null;
   }
   function Nr(o) {
-    let i = Ss(Re - 1, 0, Fe - 1), c = Ss(ze + 1, 0, Fe - 1);
+    let i = Ms(Ce - 1, 0, Ve - 1), c = Ms(ze + 1, 0, Ve - 1);
     for (; o[i] == null && i > 0; )
       i--;
-    for (; o[c] == null && c < Fe - 1; )
+    for (; o[c] == null && c < Ve - 1; )
       c++;
     return [i, c];
   }
   function Gr() {
-    if (Fe > 0) {
-      let o = S.some((i) => i._focus) && Qe != Tt.alpha;
-      o && (g.globalAlpha = Qe = Tt.alpha), S.forEach((i, c) => {
-        if (c > 0 && i.show && (oo(c, !1), oo(c, !0), i._paths == null)) {
+    if (Ve > 0) {
+      let o = S.some((i) => i._focus) && Qe != At.alpha;
+      o && (g.globalAlpha = Qe = At.alpha), S.forEach((i, c) => {
+        if (c > 0 && i.show && (ro(c, !1), ro(c, !0), i._paths == null)) {
           let f = Qe;
           Qe != i.alpha && (g.globalAlpha = Qe = i.alpha);
           let h = s == 2 ? [0, t[c][0].length - 1] : Nr(t[c]);
-          i._paths = i.paths(n, c, h[0], h[1]), Qe != f && (g.globalAlpha = Qe = f);
+          i._paths = i.paths(l, c, h[0], h[1]), Qe != f && (g.globalAlpha = Qe = f);
         }
       }), S.forEach((i, c) => {
         if (c > 0 && i.show) {
           let f = Qe;
-          Qe != i.alpha && (g.globalAlpha = Qe = i.alpha), i._paths != null && io(c, !1);
+          Qe != i.alpha && (g.globalAlpha = Qe = i.alpha), i._paths != null && ao(c, !1);
           {
-            let h = i._paths != null ? i._paths.gaps : null, m = i.points.show(n, c, Re, ze, h), y = i.points.filter(n, c, m, h);
-            (m || y) && (i.points._paths = i.points.paths(n, c, Re, ze, y), io(c, !0));
+            let h = i._paths != null ? i._paths.gaps : null, m = i.points.show(l, c, Ce, ze, h), k = i.points.filter(l, c, m, h);
+            (m || k) && (i.points._paths = i.points.paths(l, c, Ce, ze, k), ao(c, !0));
           }
           Qe != f && (g.globalAlpha = Qe = f), Ne("drawSeries", c);
         }
       }), o && (g.globalAlpha = Qe = 1);
     }
   }
-  function oo(o, i) {
+  function ro(o, i) {
     let c = i ? S[o].points : S[o];
-    c._stroke = c.stroke(n, o), c._fill = c.fill(n, o);
+    c._stroke = c.stroke(l, o), c._fill = c.fill(l, o);
   }
-  function io(o, i) {
+  function ao(o, i) {
     let c = i ? S[o].points : S[o], {
       stroke: f,
       fill: h,
       clip: m,
-      flags: y,
-      _stroke: k = c._stroke,
+      flags: k,
+      _stroke: _ = c._stroke,
       _fill: M = c._fill,
       _width: P = c.width
     } = c._paths;
     P = he(P * re, 3);
-    let D = null, R = P % 2 / 2;
-    i && M == null && (M = P > 0 ? "#fff" : k);
-    let j = c.pxAlign == 1 && R > 0;
-    if (j && g.translate(R, R), !i) {
+    let R = null, C = P % 2 / 2;
+    i && M == null && (M = P > 0 ? "#fff" : _);
+    let j = c.pxAlign == 1 && C > 0;
+    if (j && g.translate(C, C), !i) {
       let ie = tt - P / 2, se = ct - P / 2, X = Ze + P, W = wt + P;
-      D = new Path2D(), D.rect(ie, se, X, W);
+      R = new Path2D(), R.rect(ie, se, X, W);
     }
-    i ? Jn(k, P, c.dash, c.cap, M, f, h, y, m) : Fr(o, k, P, c.dash, c.cap, M, f, h, y, D, m), j && g.translate(-R, -R);
+    i ? Zl(_, P, c.dash, c.cap, M, f, h, k, m) : Vr(o, _, P, c.dash, c.cap, M, f, h, k, R, m), j && g.translate(-C, -C);
   }
-  function Fr(o, i, c, f, h, m, y, k, M, P, D) {
-    let R = !1;
+  function Vr(o, i, c, f, h, m, k, _, M, P, R) {
+    let C = !1;
     M != 0 && J.forEach((j, ie) => {
       if (j.series[0] == o) {
-        let se = S[j.series[1]], X = t[j.series[1]], W = (se._paths || nn).band;
+        let se = S[j.series[1]], X = t[j.series[1]], W = (se._paths || sl).band;
         Ht(W) && (W = j.dir == 1 ? W[0] : W[1]);
         let G, we = null;
-        se.show && W && Vc(X, Re, ze) ? (we = j.fill(n, ie) || m, G = se._paths.clip) : W = null, Jn(i, c, f, h, we, y, k, M, P, D, G, W), R = !0;
+        se.show && W && jc(X, Ce, ze) ? (we = j.fill(l, ie) || m, G = se._paths.clip) : W = null, Zl(i, c, f, h, we, k, _, M, P, R, G, W), C = !0;
       }
-    }), R || Jn(i, c, f, h, m, y, k, M, P, D);
+    }), C || Zl(i, c, f, h, m, k, _, M, P, R);
   }
-  const ro = Gl | As;
-  function Jn(o, i, c, f, h, m, y, k, M, P, D, R) {
-    lo(o, i, c, f, h), (M || P || R) && (g.save(), M && g.clip(M), P && g.clip(P)), R ? (k & ro) == ro ? (g.clip(R), D && g.clip(D), mn(h, y), dn(o, m, i)) : k & As ? (mn(h, y), g.clip(R), dn(o, m, i)) : k & Gl && (g.save(), g.clip(R), D && g.clip(D), mn(h, y), g.restore(), dn(o, m, i)) : (mn(h, y), dn(o, m, i)), (M || P || R) && g.restore();
+  const co = Vn | Es;
+  function Zl(o, i, c, f, h, m, k, _, M, P, R, C) {
+    so(o, i, c, f, h), (M || P || C) && (g.save(), M && g.clip(M), P && g.clip(P)), C ? (_ & co) == co ? (g.clip(C), R && g.clip(R), ml(h, k), dl(o, m, i)) : _ & Es ? (ml(h, k), g.clip(C), dl(o, m, i)) : _ & Vn && (g.save(), g.clip(C), R && g.clip(R), ml(h, k), g.restore(), dl(o, m, i)) : (ml(h, k), dl(o, m, i)), (M || P || C) && g.restore();
   }
-  function dn(o, i, c) {
+  function dl(o, i, c) {
     c > 0 && (i instanceof Map ? i.forEach((f, h) => {
-      g.strokeStyle = hn = h, g.stroke(f);
+      g.strokeStyle = hl = h, g.stroke(f);
     }) : i != null && o && g.stroke(i));
   }
-  function mn(o, i) {
+  function ml(o, i) {
     i instanceof Map ? i.forEach((c, f) => {
-      g.fillStyle = yl = f, g.fill(c);
+      g.fillStyle = yn = f, g.fill(c);
     }) : i != null && o && g.fill(i);
   }
-  function Ir(o, i, c, f) {
-    let h = _[o], m;
+  function $r(o, i, c, f) {
+    let h = y[o], m;
     if (f <= 0)
       m = [0, 0];
     else {
-      let y = h._space = h.space(n, o, i, c, f), k = h._incrs = h.incrs(n, o, i, c, f, y);
-      m = cf(i, c, k, f, y);
+      let k = h._space = h.space(l, o, i, c, f), _ = h._incrs = h.incrs(l, o, i, c, f, k);
+      m = hf(i, c, _, f, k);
     }
     return h._found = m;
   }
-  function Zn(o, i, c, f, h, m, y, k, M, P) {
-    let D = y % 2 / 2;
-    B == 1 && g.translate(D, D), lo(k, y, M, P, k), g.beginPath();
-    let R, j, ie, se, X = h + (f == 0 || f == 3 ? -m : m);
-    c == 0 ? (j = h, se = X) : (R = h, ie = X);
+  function Ql(o, i, c, f, h, m, k, _, M, P) {
+    let R = k % 2 / 2;
+    B == 1 && g.translate(R, R), so(_, k, M, P, _), g.beginPath();
+    let C, j, ie, se, X = h + (f == 0 || f == 3 ? -m : m);
+    c == 0 ? (j = h, se = X) : (C = h, ie = X);
     for (let W = 0; W < o.length; W++)
-      i[W] != null && (c == 0 ? R = ie = o[W] : j = se = o[W], g.moveTo(R, j), g.lineTo(ie, se));
-    g.stroke(), B == 1 && g.translate(-D, -D);
+      i[W] != null && (c == 0 ? C = ie = o[W] : j = se = o[W], g.moveTo(C, j), g.lineTo(ie, se));
+    g.stroke(), B == 1 && g.translate(-R, -R);
   }
-  function Vr(o) {
+  function Fr(o) {
     let i = !0;
-    return _.forEach((c, f) => {
+    return y.forEach((c, f) => {
       if (!c.show)
         return;
-      let h = A[c.scale];
+      let h = T[c.scale];
       if (h.min == null) {
-        c._show && (i = !1, c._show = !1, kl(!1));
+        c._show && (i = !1, c._show = !1, _n(!1));
         return;
       } else
-        c._show || (i = !1, c._show = !0, kl(!1));
-      let m = c.side, y = m % 2, { min: k, max: M } = h, [P, D] = Ir(f, k, M, y == 0 ? q : C);
-      if (D == 0)
+        c._show || (i = !1, c._show = !0, _n(!1));
+      let m = c.side, k = m % 2, { min: _, max: M } = h, [P, R] = $r(f, _, M, k == 0 ? q : D);
+      if (R == 0)
         return;
-      let R = h.distr == 2, j = c._splits = c.splits(n, f, k, M, P, D, R), ie = h.distr == 2 ? j.map((G) => bt[G]) : j, se = h.distr == 2 ? bt[j[1]] - bt[j[0]] : P, X = c._values = c.values(n, c.filter(n, ie, f, D, se), f, D, se);
-      c._rotate = m == 2 ? c.rotate(n, X, f, D) : 0;
+      let C = h.distr == 2, j = c._splits = c.splits(l, f, _, M, P, R, C), ie = h.distr == 2 ? j.map((G) => bt[G]) : j, se = h.distr == 2 ? bt[j[1]] - bt[j[0]] : P, X = c._values = c.values(l, c.filter(l, ie, f, R, se), f, R, se);
+      c._rotate = m == 2 ? c.rotate(l, X, f, R) : 0;
       let W = c._size;
-      c._size = mt(c.size(n, X, f, o)), W != null && c._size != W && (i = !1);
+      c._size = mt(c.size(l, X, f, o)), W != null && c._size != W && (i = !1);
     }), i;
   }
-  function $r(o) {
+  function Ir(o) {
     let i = !0;
-    return eo.forEach((c, f) => {
-      let h = c(n, f, el, o);
-      h != Ft[f] && (i = !1), Ft[f] = h;
+    return no.forEach((c, f) => {
+      let h = c(l, f, en, o);
+      h != Vt[f] && (i = !1), Vt[f] = h;
     }), i;
   }
   function Wr() {
-    for (let o = 0; o < _.length; o++) {
-      let i = _[o];
+    for (let o = 0; o < y.length; o++) {
+      let i = y[o];
       if (!i.show || !i._show)
         continue;
-      let c = i.side, f = c % 2, h, m, y = i.stroke(n, o), k = c == 0 || c == 3 ? -1 : 1, [M, P] = i._found;
+      let c = i.side, f = c % 2, h, m, k = i.stroke(l, o), _ = c == 0 || c == 3 ? -1 : 1, [M, P] = i._found;
       if (i.label != null) {
-        let Ye = i.labelGap * k, st = Le((i._lpos + Ye) * re);
-        no(i.labelFont[0], y, "center", c == 2 ? Jl : Oo), g.save(), f == 1 ? (h = m = 0, g.translate(
+        let Ye = i.labelGap * _, st = Le((i._lpos + Ye) * re);
+        oo(i.labelFont[0], k, "center", c == 2 ? Zn : Go), g.save(), f == 1 ? (h = m = 0, g.translate(
           st,
           Le(ct + wt / 2)
-        ), g.rotate((c == 3 ? -Mn : Mn) / 2)) : (h = Le(tt + Ze / 2), m = st);
-        let nl = ji(i.label) ? i.label(n, o, M, P) : i.label;
-        g.fillText(nl, h, m), g.restore();
+        ), g.rotate((c == 3 ? -Ml : Ml) / 2)) : (h = Le(tt + Ze / 2), m = st);
+        let ln = ji(i.label) ? i.label(l, o, M, P) : i.label;
+        g.fillText(ln, h, m), g.restore();
       }
       if (P == 0)
         continue;
-      let D = A[i.scale], R = f == 0 ? Ze : wt, j = f == 0 ? tt : ct, ie = i._splits, se = D.distr == 2 ? ie.map((Ye) => bt[Ye]) : ie, X = D.distr == 2 ? bt[ie[1]] - bt[ie[0]] : M, W = i.ticks, G = i.border, we = W.show ? W.size : 0, _e = Le(we * re), Ge = Le((i.alignTo == 2 ? i._size - we - i.gap : i.gap) * re), fe = i._rotate * -Mn / 180, Se = F(i._pos * re), lt = (_e + Ge) * k, Ue = Se + lt;
+      let R = T[i.scale], C = f == 0 ? Ze : wt, j = f == 0 ? tt : ct, ie = i._splits, se = R.distr == 2 ? ie.map((Ye) => bt[Ye]) : ie, X = R.distr == 2 ? bt[ie[1]] - bt[ie[0]] : M, W = i.ticks, G = i.border, we = W.show ? W.size : 0, _e = Le(we * re), Ge = Le((i.alignTo == 2 ? i._size - we - i.gap : i.gap) * re), fe = i._rotate * -Ml / 180, Se = V(i._pos * re), nt = (_e + Ge) * _, Ue = Se + nt;
       m = f == 0 ? Ue : 0, h = f == 1 ? Ue : 0;
-      let pt = i.font[0], vt = i.align == 1 ? Dl : i.align == 2 ? fs : fe > 0 ? Dl : fe < 0 ? fs : f == 0 ? "center" : c == 3 ? fs : Dl, Lt = fe || f == 1 ? "middle" : c == 2 ? Jl : Oo;
-      no(pt, y, vt, Lt);
-      let nt = i.font[1] * i.lineGap, ht = ie.map((Ye) => F(u(Ye, D, R, j))), xt = i._values;
+      let pt = i.font[0], vt = i.align == 1 ? Dn : i.align == 2 ? ps : fe > 0 ? Dn : fe < 0 ? ps : f == 0 ? "center" : c == 3 ? ps : Dn, Lt = fe || f == 1 ? "middle" : c == 2 ? Zn : Go;
+      oo(pt, k, vt, Lt);
+      let lt = i.font[1] * i.lineGap, ht = ie.map((Ye) => V(u(Ye, R, C, j))), xt = i._values;
       for (let Ye = 0; Ye < xt.length; Ye++) {
         let st = xt[Ye];
         if (st != null) {
           f == 0 ? h = ht[Ye] : m = ht[Ye], st = "" + st;
-          let nl = st.indexOf(`
+          let ln = st.indexOf(`
 `) == -1 ? [st] : st.split(/\n/gm);
-          for (let qe = 0; qe < nl.length; qe++) {
-            let Ao = nl[qe];
-            fe ? (g.save(), g.translate(h, m + qe * nt), g.rotate(fe), g.fillText(Ao, 0, 0), g.restore()) : g.fillText(Ao, h, m + qe * nt);
+          for (let qe = 0; qe < ln.length; qe++) {
+            let Lo = ln[qe];
+            fe ? (g.save(), g.translate(h, m + qe * lt), g.rotate(fe), g.fillText(Lo, 0, 0), g.restore()) : g.fillText(Lo, h, m + qe * lt);
           }
         }
       }
-      W.show && Zn(
+      W.show && Ql(
         ht,
-        W.filter(n, se, o, P, X),
+        W.filter(l, se, o, P, X),
         f,
         c,
         Se,
         _e,
         he(W.width * re, 3),
-        W.stroke(n, o),
+        W.stroke(l, o),
         W.dash,
         W.cap
       );
       let Pt = i.grid;
-      Pt.show && Zn(
+      Pt.show && Ql(
         ht,
-        Pt.filter(n, se, o, P, X),
+        Pt.filter(l, se, o, P, X),
         f,
         f == 0 ? 2 : 1,
         f == 0 ? ct : tt,
         f == 0 ? wt : Ze,
         he(Pt.width * re, 3),
-        Pt.stroke(n, o),
+        Pt.stroke(l, o),
         Pt.dash,
         Pt.cap
-      ), G.show && Zn(
+      ), G.show && Ql(
         [Se],
         [1],
         f == 0 ? 1 : 0,
@@ -3176,123 +3218,123 @@ function $e(e, t, l) {
         f == 1 ? ct : tt,
         f == 1 ? wt : Ze,
         he(G.width * re, 3),
-        G.stroke(n, o),
+        G.stroke(l, o),
         G.dash,
         G.cap
       );
     }
     Ne("drawAxes");
   }
-  function kl(o) {
+  function _n(o) {
     S.forEach((i, c) => {
       c > 0 && (i._paths = null, o && (s == 1 ? (i.min = null, i.max = null) : i.facets.forEach((f) => {
         f.min = null, f.max = null;
       })));
     });
   }
-  let gn = !1, Qn = !1, jl = [];
+  let gl = !1, Xl = !1, Un = [];
   function Hr() {
-    Qn = !1;
-    for (let o = 0; o < jl.length; o++)
-      Ne(...jl[o]);
-    jl.length = 0;
+    Xl = !1;
+    for (let o = 0; o < Un.length; o++)
+      Ne(...Un[o]);
+    Un.length = 0;
   }
-  function _l() {
-    gn || (tu(ao), gn = !0);
+  function Sn() {
+    gl || (ou(uo), gl = !0);
   }
   function jr(o, i = !1) {
-    gn = !0, Qn = i, o(n), ao(), i && jl.length > 0 && queueMicrotask(Hr);
+    gl = !0, Xl = i, o(l), uo(), i && Un.length > 0 && queueMicrotask(Hr);
   }
-  n.batch = jr;
-  function ao() {
-    if (Fn && (Or(), Fn = !1), gl && (Lr(), gl = !1), un) {
-      if (be(T, Dl, de), be(T, Jl, Ee), be(T, Ql, q), be(T, Xl, C), be(L, Dl, de), be(L, Jl, Ee), be(L, Ql, q), be(L, Xl, C), be(w, Ql, zt), be(w, Xl, Kt), x.width = Le(zt * re), x.height = Le(Kt * re), _.forEach(({ _el: o, _show: i, _size: c, _pos: f, side: h }) => {
+  l.batch = jr;
+  function uo() {
+    if ($l && (Or(), $l = !1), wn && (Lr(), wn = !1), ul) {
+      if (be(A, Dn, de), be(A, Zn, Ee), be(A, Xn, q), be(A, el, D), be(L, Dn, de), be(L, Zn, Ee), be(L, Xn, q), be(L, el, D), be(w, Xn, zt), be(w, el, Kt), x.width = Le(zt * re), x.height = Le(Kt * re), y.forEach(({ _el: o, _show: i, _size: c, _pos: f, side: h }) => {
         if (o != null)
           if (i) {
-            let m = h === 3 || h === 0 ? c : 0, y = h % 2 == 1;
-            be(o, y ? "left" : "top", f - m), be(o, y ? "width" : "height", c), be(o, y ? "top" : "left", y ? Ee : de), be(o, y ? "height" : "width", y ? C : q), ks(o, il);
+            let m = h === 3 || h === 0 ? c : 0, k = h % 2 == 1;
+            be(o, k ? "left" : "top", f - m), be(o, k ? "width" : "height", c), be(o, k ? "top" : "left", k ? Ee : de), be(o, k ? "height" : "width", k ? D : q), _s(o, rn);
           } else
-            ot(o, il);
-      }), hn = yl = $n = Hn = jn = Un = Yn = qn = Wn = null, Qe = 1, ql(!0), de != ml || Ee != Jt || q != Mt || C != Zt) {
-        kl(!1);
-        let o = q / Mt, i = C / Zt;
+            ot(o, rn);
+      }), hl = yn = Wl = jl = Ul = Yl = ql = Kl = Hl = null, Qe = 1, Kn(!0), de != gn || Ee != Jt || q != Mt || D != Zt) {
+        _n(!1);
+        let o = q / Mt, i = D / Zt;
         if (He && !Qt && N.left >= 0) {
-          N.left *= o, N.top *= i, Sl && Dt(Sl, Le(N.left), 0, q, C), Ml && Dt(Ml, 0, Le(N.top), q, C);
+          N.left *= o, N.top *= i, Mn && Rt(Mn, Le(N.left), 0, q, D), An && Rt(An, 0, Le(N.top), q, D);
           for (let c = 0; c < ft.length; c++) {
             let f = ft[c];
-            f != null && (vl[c] *= o, xl[c] *= i, Dt(f, mt(vl[c]), mt(xl[c]), q, C));
+            f != null && (xn[c] *= o, kn[c] *= i, Rt(f, mt(xn[c]), mt(kn[c]), q, D));
           }
         }
-        if (ge.show && !fn && ge.left >= 0 && ge.width > 0) {
+        if (ge.show && !fl && ge.left >= 0 && ge.width > 0) {
           ge.left *= o, ge.width *= o, ge.top *= i, ge.height *= i;
-          for (let c in ss)
-            be(El, c, ge[c]);
+          for (let c in os)
+            be(Ln, c, ge[c]);
         }
-        ml = de, Jt = Ee, Mt = q, Zt = C;
+        gn = de, Jt = Ee, Mt = q, Zt = D;
       }
-      Ne("setSize"), un = !1;
+      Ne("setSize"), ul = !1;
     }
-    zt > 0 && Kt > 0 && (g.clearRect(0, 0, x.width, x.height), Ne("drawClear"), Y.forEach((o) => o()), Ne("draw")), ge.show && fn && (wn(ge), fn = !1), He && Qt && (ll(null, !0, !1), Qt = !1), Q.show && Q.live && ut && (ls(), ut = !1), p || (p = !0, n.status = 1, Ne("ready")), Hl = !1, gn = !1;
+    zt > 0 && Kt > 0 && (g.clearRect(0, 0, x.width, x.height), Ne("drawClear"), Y.forEach((o) => o()), Ne("draw")), ge.show && fl && (wl(ge), fl = !1), He && Qt && (nn(null, !0, !1), Qt = !1), Q.show && Q.live && ut && (ls(), ut = !1), p || (p = !0, l.status = 1, Ne("ready")), jn = !1, gl = !1;
   }
-  n.redraw = (o, i) => {
-    gl = i || !1, o !== !1 ? Vt(z, E.min, E.max) : _l();
+  l.redraw = (o, i) => {
+    wn = i || !1, o !== !1 ? Ft(z, E.min, E.max) : Sn();
   };
-  function Xn(o, i) {
-    let c = A[o];
+  function es(o, i) {
+    let c = T[o];
     if (c.from == null) {
-      if (Fe == 0) {
-        let f = c.range(n, i.min, i.max, o);
+      if (Ve == 0) {
+        let f = c.range(l, i.min, i.max, o);
         i.min = f[0], i.max = f[1];
       }
       if (i.min > i.max) {
         let f = i.min;
         i.min = i.max, i.max = f;
       }
-      if (Fe > 1 && i.min != null && i.max != null && i.max - i.min < 1e-16)
+      if (Ve > 1 && i.min != null && i.max != null && i.max - i.min < 1e-16)
         return;
-      o == z && c.distr == 2 && Fe > 0 && (i.min = kt(i.min, t[0]), i.max = kt(i.max, t[0]), i.min == i.max && i.max++), V[o] = i, Fn = !0, _l();
+      o == z && c.distr == 2 && Ve > 0 && (i.min = yt(i.min, t[0]), i.max = yt(i.max, t[0]), i.min == i.max && i.max++), I[o] = i, $l = !0, Sn();
     }
   }
-  n.setScale = Xn;
-  let es, ts, Sl, Ml, co, uo, Tl, Al, fo, po, me, ye, It = !1;
-  const Ie = N.drag;
-  let Be = Ie.x, Oe = Ie.y;
-  He && (N.x && (es = dt(Mc, L)), N.y && (ts = dt(Tc, L)), E.ori == 0 ? (Sl = es, Ml = ts) : (Sl = ts, Ml = es), me = N.left, ye = N.top);
-  const ge = n.select = Te({
+  l.setScale = es;
+  let ts, ns, Mn, An, fo, po, Tn, En, ho, mo, me, ke, $t = !1;
+  const $e = N.drag;
+  let Be = $e.x, Oe = $e.y;
+  He && (N.x && (ts = dt(Lc, L)), N.y && (ns = dt(Pc, L)), E.ori == 0 ? (Mn = ts, An = ns) : (Mn = ns, An = ts), me = N.left, ke = N.top);
+  const ge = l.select = Ae({
     show: !0,
     over: !0,
     left: 0,
     width: 0,
     top: 0,
     height: 0
-  }, e.select), El = ge.show ? dt(Sc, ge.over ? L : T) : null;
-  function wn(o, i) {
+  }, e.select), Ln = ge.show ? dt(Ec, ge.over ? L : A) : null;
+  function wl(o, i) {
     if (ge.show) {
       for (let c in o)
-        ge[c] = o[c], c in ss && be(El, c, o[c]);
+        ge[c] = o[c], c in os && be(Ln, c, o[c]);
       i !== !1 && Ne("setSelect");
     }
   }
-  n.setSelect = wn;
+  l.setSelect = wl;
   function Ur(o) {
     if (S[o].show)
-      Ae && ks(ke[o], il);
-    else if (Ae && ot(ke[o], il), He) {
-      let c = bl ? ft[0] : ft[o];
-      c != null && Dt(c, -10, -10, q, C);
+      Te && _s(ye[o], rn);
+    else if (Te && ot(ye[o], rn), He) {
+      let c = vn ? ft[0] : ft[o];
+      c != null && Rt(c, -10, -10, q, D);
     }
   }
-  function Vt(o, i, c) {
-    Xn(o, { min: i, max: c });
+  function Ft(o, i, c) {
+    es(o, { min: i, max: c });
   }
-  function At(o, i, c, f) {
+  function Tt(o, i, c, f) {
     i.focus != null && Zr(o), i.show != null && S.forEach((h, m) => {
-      m > 0 && (o == m || o == null) && (h.show = i.show, Ur(m), s == 2 ? (Vt(h.facets[0].scale, null, null), Vt(h.facets[1].scale, null, null)) : Vt(h.scale, null, null), _l());
-    }), c !== !1 && Ne("setSeries", o, i), f && Kl("setSeries", n, o, i);
+      m > 0 && (o == m || o == null) && (h.show = i.show, Ur(m), s == 2 ? (Ft(h.facets[0].scale, null, null), Ft(h.facets[1].scale, null, null)) : Ft(h.scale, null, null), Sn());
+    }), c !== !1 && Ne("setSeries", o, i), f && Jn("setSeries", l, o, i);
   }
-  n.setSeries = At;
+  l.setSeries = Tt;
   function Yr(o, i) {
-    Te(J[o], i);
+    Ae(J[o], i);
   }
   function qr(o, i) {
     o.fill = te(o.fill || null), o.dir = oe(o.dir, -1), i = i ?? J.length, J.splice(i, 0, o);
@@ -3300,60 +3342,60 @@ function $e(e, t, l) {
   function Kr(o) {
     o == null ? J.length = 0 : J.splice(o, 1);
   }
-  n.addBand = qr, n.setBand = Yr, n.delBand = Kr;
+  l.addBand = qr, l.setBand = Yr, l.delBand = Kr;
   function Jr(o, i) {
-    S[o].alpha = i, He && ft[o] != null && (ft[o].style.opacity = i), Ae && ke[o] && (ke[o].style.opacity = i);
+    S[o].alpha = i, He && ft[o] != null && (ft[o].style.opacity = i), Te && ye[o] && (ye[o].style.opacity = i);
   }
-  let Bt, $t, tl;
-  const Ll = { focus: !0 };
+  let Bt, It, tn;
+  const Pn = { focus: !0 };
   function Zr(o) {
-    if (o != tl) {
-      let i = o == null, c = Tt.alpha != 1;
+    if (o != tn) {
+      let i = o == null, c = At.alpha != 1;
       S.forEach((f, h) => {
         if (s == 1 || h > 0) {
           let m = i || h == 0 || h == o;
-          f._focus = i ? null : m, c && Jr(h, m ? 1 : Tt.alpha);
+          f._focus = i ? null : m, c && Jr(h, m ? 1 : At.alpha);
         }
-      }), tl = o, c && _l();
+      }), tn = o, c && Sn();
     }
   }
-  Ae && wl && je(Io, ae, (o) => {
-    N._lock || (Xt(o), tl != null && At(null, Ll, !0, Me.setSeries));
+  Te && bn && je(Io, ae, (o) => {
+    N._lock || (Xt(o), tn != null && Tt(null, Pn, !0, Me.setSeries));
   });
   function Et(o, i, c) {
-    let f = A[i];
+    let f = T[i];
     c && (o = o / re - (f.ori == 1 ? Ee : de));
     let h = q;
-    f.ori == 1 && (h = C, o = h - o), f.dir == -1 && (o = h - o);
-    let m = f._min, y = f._max, k = o / h, M = m + (y - m) * k, P = f.distr;
-    return P == 3 ? Bl(10, M) : P == 4 ? Wc(M, f.asinh) : P == 100 ? f.bwd(M) : M;
+    f.ori == 1 && (h = D, o = h - o), f.dir == -1 && (o = h - o);
+    let m = f._min, k = f._max, _ = o / h, M = m + (k - m) * _, P = f.distr;
+    return P == 3 ? On(10, M) : P == 4 ? Yc(M, f.asinh) : P == 100 ? f.bwd(M) : M;
   }
   function Qr(o, i) {
     let c = Et(o, z, i);
-    return kt(c, t[0], Re, ze);
+    return yt(c, t[0], Ce, ze);
   }
-  n.valToIdx = (o) => kt(o, t[0]), n.posToIdx = Qr, n.posToVal = Et, n.valToPos = (o, i, c) => A[i].ori == 0 ? a(
+  l.valToIdx = (o) => yt(o, t[0]), l.posToIdx = Qr, l.posToVal = Et, l.valToPos = (o, i, c) => T[i].ori == 0 ? a(
     o,
-    A[i],
+    T[i],
     c ? Ze : q,
     c ? tt : 0
   ) : r(
     o,
-    A[i],
-    c ? wt : C,
+    T[i],
+    c ? wt : D,
     c ? ct : 0
-  ), n.setCursor = (o, i, c) => {
-    me = o.left, ye = o.top, ll(null, i, c);
+  ), l.setCursor = (o, i, c) => {
+    me = o.left, ke = o.top, nn(null, i, c);
   };
-  function ho(o, i) {
-    be(El, Dl, ge.left = o), be(El, Ql, ge.width = i);
+  function go(o, i) {
+    be(Ln, Dn, ge.left = o), be(Ln, Xn, ge.width = i);
   }
-  function mo(o, i) {
-    be(El, Jl, ge.top = o), be(El, Xl, ge.height = i);
+  function wo(o, i) {
+    be(Ln, Zn, ge.top = o), be(Ln, el, ge.height = i);
   }
-  let Ul = E.ori == 0 ? ho : mo, Yl = E.ori == 1 ? ho : mo;
+  let Yn = E.ori == 0 ? go : wo, qn = E.ori == 1 ? go : wo;
   function Xr() {
-    if (Ae && Q.live)
+    if (Te && Q.live)
       for (let o = s == 2 ? 1 : 0; o < S.length; o++) {
         if (o == 0 && at)
           continue;
@@ -3365,279 +3407,279 @@ function $e(e, t, l) {
   function ls(o, i) {
     if (o != null && (o.idxs ? o.idxs.forEach((c, f) => {
       ue[f] = c;
-    }) : Yc(o.idx) || ue.fill(o.idx), Q.idx = ue[0]), Ae && Q.live) {
+    }) : Zc(o.idx) || ue.fill(o.idx), Q.idx = ue[0]), Te && Q.live) {
       for (let c = 0; c < S.length; c++)
         (c > 0 || s == 1 && !at) && ea(c, ue[c]);
       Xr();
     }
     ut = !1, i !== !1 && Ne("setLegend");
   }
-  n.setLegend = ls;
+  l.setLegend = ls;
   function ea(o, i) {
     let c = S[o], f = o == 0 && K == 2 ? bt : t[o], h;
-    at ? h = c.values(n, o, i) ?? Gt : (h = c.value(n, i == null ? null : f[i], o, i), h = h == null ? Gt : { _: h }), Q.values[o] = h;
+    at ? h = c.values(l, o, i) ?? Gt : (h = c.value(l, i == null ? null : f[i], o, i), h = h == null ? Gt : { _: h }), Q.values[o] = h;
   }
-  function ll(o, i, c) {
-    fo = me, po = ye, [me, ye] = N.move(n, me, ye), N.left = me, N.top = ye, He && (Sl && Dt(Sl, Le(me), 0, q, C), Ml && Dt(Ml, 0, Le(ye), q, C));
-    let f, h = Re > ze;
-    Bt = pe, $t = null;
-    let m = E.ori == 0 ? q : C, y = E.ori == 1 ? q : C;
-    if (me < 0 || Fe == 0 || h) {
+  function nn(o, i, c) {
+    ho = me, mo = ke, [me, ke] = N.move(l, me, ke), N.left = me, N.top = ke, He && (Mn && Rt(Mn, Le(me), 0, q, D), An && Rt(An, 0, Le(ke), q, D));
+    let f, h = Ce > ze;
+    Bt = pe, It = null;
+    let m = E.ori == 0 ? q : D, k = E.ori == 1 ? q : D;
+    if (me < 0 || Ve == 0 || h) {
       f = N.idx = null;
-      for (let k = 0; k < S.length; k++) {
-        let M = ft[k];
-        M != null && Dt(M, -10, -10, q, C);
+      for (let _ = 0; _ < S.length; _++) {
+        let M = ft[_];
+        M != null && Rt(M, -10, -10, q, D);
       }
-      wl && At(null, Ll, !0, o == null && Me.setSeries), Q.live && (ue.fill(f), ut = !0);
+      bn && Tt(null, Pn, !0, o == null && Me.setSeries), Q.live && (ue.fill(f), ut = !0);
     } else {
-      let k, M, P;
-      s == 1 && (k = E.ori == 0 ? me : ye, M = Et(k, z), f = N.idx = kt(M, t[0], Re, ze), P = O(t[0][f], E, m, 0));
-      let D = -10, R = -10, j = 0, ie = 0, se = !0, X = "", W = "";
+      let _, M, P;
+      s == 1 && (_ = E.ori == 0 ? me : ke, M = Et(_, z), f = N.idx = yt(M, t[0], Ce, ze), P = O(t[0][f], E, m, 0));
+      let R = -10, C = -10, j = 0, ie = 0, se = !0, X = "", W = "";
       for (let G = s == 2 ? 1 : 0; G < S.length; G++) {
-        let we = S[G], _e = ue[G], Ge = _e == null ? null : s == 1 ? t[G][_e] : t[G][1][_e], fe = N.dataIdx(n, G, f, M), Se = fe == null ? null : s == 1 ? t[G][fe] : t[G][1][fe];
+        let we = S[G], _e = ue[G], Ge = _e == null ? null : s == 1 ? t[G][_e] : t[G][1][_e], fe = N.dataIdx(l, G, f, M), Se = fe == null ? null : s == 1 ? t[G][fe] : t[G][1][fe];
         if (ut = ut || Se != Ge || fe != _e, ue[G] = fe, G > 0 && we.show) {
-          let lt = fe == null ? -10 : fe == f ? P : O(s == 1 ? t[0][fe] : t[G][0][fe], E, m, 0), Ue = Se == null ? -10 : H(Se, s == 1 ? A[we.scale] : A[we.facets[1].scale], y, 0);
-          if (wl && Se != null) {
-            let pt = E.ori == 1 ? me : ye, vt = Pe(Tt.dist(n, G, fe, Ue, pt));
+          let nt = fe == null ? -10 : fe == f ? P : O(s == 1 ? t[0][fe] : t[G][0][fe], E, m, 0), Ue = Se == null ? -10 : H(Se, s == 1 ? T[we.scale] : T[we.facets[1].scale], k, 0);
+          if (bn && Se != null) {
+            let pt = E.ori == 1 ? me : ke, vt = Pe(At.dist(l, G, fe, Ue, pt));
             if (vt < Bt) {
-              let Lt = Tt.bias;
+              let Lt = At.bias;
               if (Lt != 0) {
-                let nt = Et(pt, we.scale), ht = Se >= 0 ? 1 : -1, xt = nt >= 0 ? 1 : -1;
-                xt == ht && (xt == 1 ? Lt == 1 ? Se >= nt : Se <= nt : (
+                let lt = Et(pt, we.scale), ht = Se >= 0 ? 1 : -1, xt = lt >= 0 ? 1 : -1;
+                xt == ht && (xt == 1 ? Lt == 1 ? Se >= lt : Se <= lt : (
                   // >= 0
-                  Lt == 1 ? Se <= nt : Se >= nt
-                )) && (Bt = vt, $t = G);
+                  Lt == 1 ? Se <= lt : Se >= lt
+                )) && (Bt = vt, It = G);
               } else
-                Bt = vt, $t = G;
+                Bt = vt, It = G;
             }
           }
-          if (ut || bl) {
+          if (ut || vn) {
             let pt, vt;
-            E.ori == 0 ? (pt = lt, vt = Ue) : (pt = Ue, vt = lt);
-            let Lt, nt, ht, xt, Pt, Ye, st = !0, nl = Ve.bbox;
-            if (nl != null) {
+            E.ori == 0 ? (pt = nt, vt = Ue) : (pt = Ue, vt = nt);
+            let Lt, lt, ht, xt, Pt, Ye, st = !0, ln = Fe.bbox;
+            if (ln != null) {
               st = !1;
-              let qe = nl(n, G);
-              ht = qe.left, xt = qe.top, Lt = qe.width, nt = qe.height;
+              let qe = ln(l, G);
+              ht = qe.left, xt = qe.top, Lt = qe.width, lt = qe.height;
             } else
-              ht = pt, xt = vt, Lt = nt = Ve.size(n, G);
-            if (Ye = Ve.fill(n, G), Pt = Ve.stroke(n, G), bl)
-              G == $t && Bt <= Tt.prox && (D = ht, R = xt, j = Lt, ie = nt, se = st, X = Ye, W = Pt);
+              ht = pt, xt = vt, Lt = lt = Fe.size(l, G);
+            if (Ye = Fe.fill(l, G), Pt = Fe.stroke(l, G), vn)
+              G == It && Bt <= At.prox && (R = ht, C = xt, j = Lt, ie = lt, se = st, X = Ye, W = Pt);
             else {
               let qe = ft[G];
-              qe != null && (vl[G] = ht, xl[G] = xt, Yo(qe, Lt, nt, st), jo(qe, Ye, Pt), Dt(qe, mt(ht), mt(xt), q, C));
+              qe != null && (xn[G] = ht, kn[G] = xt, Ko(qe, Lt, lt, st), Yo(qe, Ye, Pt), Rt(qe, mt(ht), mt(xt), q, D));
             }
           }
         }
       }
-      if (bl) {
-        let G = Tt.prox, we = tl == null ? Bt <= G : Bt > G || $t != tl;
+      if (vn) {
+        let G = At.prox, we = tn == null ? Bt <= G : Bt > G || It != tn;
         if (ut || we) {
           let _e = ft[0];
-          _e != null && (vl[0] = D, xl[0] = R, Yo(_e, j, ie, se), jo(_e, X, W), Dt(_e, mt(D), mt(R), q, C));
+          _e != null && (xn[0] = R, kn[0] = C, Ko(_e, j, ie, se), Yo(_e, X, W), Rt(_e, mt(R), mt(C), q, D));
         }
       }
     }
-    if (ge.show && It)
+    if (ge.show && $t)
       if (o != null) {
-        let [k, M] = Me.scales, [P, D] = Me.match, [R, j] = o.cursor.sync.scales, ie = o.cursor.drag;
+        let [_, M] = Me.scales, [P, R] = Me.match, [C, j] = o.cursor.sync.scales, ie = o.cursor.drag;
         if (Be = ie._x, Oe = ie._y, Be || Oe) {
-          let { left: se, top: X, width: W, height: G } = o.select, we = o.scales[R].ori, _e = o.posToVal, Ge, fe, Se, lt, Ue, pt = k != null && P(k, R), vt = M != null && D(M, j);
-          pt && Be ? (we == 0 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = A[k], lt = O(_e(Ge, R), Se, m, 0), Ue = O(_e(Ge + fe, R), Se, m, 0), Ul(_t(lt, Ue), Pe(Ue - lt))) : Ul(0, m), vt && Oe ? (we == 1 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = A[M], lt = H(_e(Ge, j), Se, y, 0), Ue = H(_e(Ge + fe, j), Se, y, 0), Yl(_t(lt, Ue), Pe(Ue - lt))) : Yl(0, y);
+          let { left: se, top: X, width: W, height: G } = o.select, we = o.scales[C].ori, _e = o.posToVal, Ge, fe, Se, nt, Ue, pt = _ != null && P(_, C), vt = M != null && R(M, j);
+          pt && Be ? (we == 0 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = T[_], nt = O(_e(Ge, C), Se, m, 0), Ue = O(_e(Ge + fe, C), Se, m, 0), Yn(_t(nt, Ue), Pe(Ue - nt))) : Yn(0, m), vt && Oe ? (we == 1 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = T[M], nt = H(_e(Ge, j), Se, k, 0), Ue = H(_e(Ge + fe, j), Se, k, 0), qn(_t(nt, Ue), Pe(Ue - nt))) : qn(0, k);
         } else
-          os();
+          is();
       } else {
-        let k = Pe(fo - co), M = Pe(po - uo);
+        let _ = Pe(ho - fo), M = Pe(mo - po);
         if (E.ori == 1) {
-          let j = k;
-          k = M, M = j;
+          let j = _;
+          _ = M, M = j;
         }
-        Be = Ie.x && k >= Ie.dist, Oe = Ie.y && M >= Ie.dist;
-        let P = Ie.uni;
-        P != null ? Be && Oe && (Be = k >= P, Oe = M >= P, !Be && !Oe && (M > k ? Oe = !0 : Be = !0)) : Ie.x && Ie.y && (Be || Oe) && (Be = Oe = !0);
-        let D, R;
-        Be && (E.ori == 0 ? (D = Tl, R = me) : (D = Al, R = ye), Ul(_t(D, R), Pe(R - D)), Oe || Yl(0, y)), Oe && (E.ori == 1 ? (D = Tl, R = me) : (D = Al, R = ye), Yl(_t(D, R), Pe(R - D)), Be || Ul(0, m)), !Be && !Oe && (Ul(0, 0), Yl(0, 0));
+        Be = $e.x && _ >= $e.dist, Oe = $e.y && M >= $e.dist;
+        let P = $e.uni;
+        P != null ? Be && Oe && (Be = _ >= P, Oe = M >= P, !Be && !Oe && (M > _ ? Oe = !0 : Be = !0)) : $e.x && $e.y && (Be || Oe) && (Be = Oe = !0);
+        let R, C;
+        Be && (E.ori == 0 ? (R = Tn, C = me) : (R = En, C = ke), Yn(_t(R, C), Pe(C - R)), Oe || qn(0, k)), Oe && (E.ori == 1 ? (R = Tn, C = me) : (R = En, C = ke), qn(_t(R, C), Pe(C - R)), Be || Yn(0, m)), !Be && !Oe && (Yn(0, 0), qn(0, 0));
       }
-    if (Ie._x = Be, Ie._y = Oe, o == null) {
+    if ($e._x = Be, $e._y = Oe, o == null) {
       if (c) {
-        if (To != null) {
-          let [k, M] = Me.scales;
-          Me.values[0] = k != null ? Et(E.ori == 0 ? me : ye, k) : null, Me.values[1] = M != null ? Et(E.ori == 1 ? me : ye, M) : null;
+        if (Eo != null) {
+          let [_, M] = Me.scales;
+          Me.values[0] = _ != null ? Et(E.ori == 0 ? me : ke, _) : null, Me.values[1] = M != null ? Et(E.ori == 1 ? me : ke, M) : null;
         }
-        Kl(ps, n, me, ye, q, C, f);
+        Jn(hs, l, me, ke, q, D, f);
       }
-      if (wl) {
-        let k = c && Me.setSeries, M = Tt.prox;
-        tl == null ? Bt <= M && At($t, Ll, !0, k) : Bt > M ? At(null, Ll, !0, k) : $t != tl && At($t, Ll, !0, k);
+      if (bn) {
+        let _ = c && Me.setSeries, M = At.prox;
+        tn == null ? Bt <= M && Tt(It, Pn, !0, _) : Bt > M ? Tt(null, Pn, !0, _) : It != tn && Tt(It, Pn, !0, _);
       }
     }
     ut && (Q.idx = f, ls()), i !== !1 && Ne("setCursor");
   }
   let Wt = null;
-  Object.defineProperty(n, "rect", {
+  Object.defineProperty(l, "rect", {
     get() {
-      return Wt == null && ql(!1), Wt;
+      return Wt == null && Kn(!1), Wt;
     }
   });
-  function ql(o = !1) {
+  function Kn(o = !1) {
     o ? Wt = null : (Wt = L.getBoundingClientRect(), Ne("syncRect", Wt));
   }
-  function go(o, i, c, f, h, m, y) {
-    N._lock || It && o != null && o.movementX == 0 && o.movementY == 0 || (ns(o, i, c, f, h, m, y, !1, o != null), o != null ? ll(null, !0, !0) : ll(i, !0, !1));
+  function bo(o, i, c, f, h, m, k) {
+    N._lock || $t && o != null && o.movementX == 0 && o.movementY == 0 || (ss(o, i, c, f, h, m, k, !1, o != null), o != null ? nn(null, !0, !0) : nn(i, !0, !1));
   }
-  function ns(o, i, c, f, h, m, y, k, M) {
-    if (Wt == null && ql(!1), Xt(o), o != null)
+  function ss(o, i, c, f, h, m, k, _, M) {
+    if (Wt == null && Kn(!1), Xt(o), o != null)
       c = o.clientX - Wt.left, f = o.clientY - Wt.top;
     else {
       if (c < 0 || f < 0) {
-        me = -10, ye = -10;
+        me = -10, ke = -10;
         return;
       }
-      let [P, D] = Me.scales, R = i.cursor.sync, [j, ie] = R.values, [se, X] = R.scales, [W, G] = Me.match, we = i.axes[0].side % 2 == 1, _e = E.ori == 0 ? q : C, Ge = E.ori == 1 ? q : C, fe = we ? m : h, Se = we ? h : m, lt = we ? f : c, Ue = we ? c : f;
-      if (se != null ? c = W(P, se) ? u(j, A[P], _e, 0) : -10 : c = _e * (lt / fe), X != null ? f = G(D, X) ? u(ie, A[D], Ge, 0) : -10 : f = Ge * (Ue / Se), E.ori == 1) {
+      let [P, R] = Me.scales, C = i.cursor.sync, [j, ie] = C.values, [se, X] = C.scales, [W, G] = Me.match, we = i.axes[0].side % 2 == 1, _e = E.ori == 0 ? q : D, Ge = E.ori == 1 ? q : D, fe = we ? m : h, Se = we ? h : m, nt = we ? f : c, Ue = we ? c : f;
+      if (se != null ? c = W(P, se) ? u(j, T[P], _e, 0) : -10 : c = _e * (nt / fe), X != null ? f = G(R, X) ? u(ie, T[R], Ge, 0) : -10 : f = Ge * (Ue / Se), E.ori == 1) {
         let pt = c;
         c = f, f = pt;
       }
     }
-    M && (i == null || i.cursor.event.type == ps) && ((c <= 1 || c >= q - 1) && (c = sl(c, q)), (f <= 1 || f >= C - 1) && (f = sl(f, C))), k ? (co = c, uo = f, [Tl, Al] = N.move(n, c, f)) : (me = c, ye = f);
+    M && (i == null || i.cursor.event.type == hs) && ((c <= 1 || c >= q - 1) && (c = sn(c, q)), (f <= 1 || f >= D - 1) && (f = sn(f, D))), _ ? (fo = c, po = f, [Tn, En] = N.move(l, c, f)) : (me = c, ke = f);
   }
-  const ss = {
+  const os = {
     width: 0,
     height: 0,
     left: 0,
     top: 0
   };
-  function os() {
-    wn(ss, !1);
+  function is() {
+    wl(os, !1);
   }
-  let wo, bo, vo, xo;
-  function yo(o, i, c, f, h, m, y) {
-    It = !0, Be = Oe = Ie._x = Ie._y = !1, ns(o, i, c, f, h, m, y, !0, !1), o != null && (je(hs, xs, ko, !1), Kl(Go, n, Tl, Al, q, C, null));
-    let { left: k, top: M, width: P, height: D } = ge;
-    wo = k, bo = M, vo = P, xo = D;
+  let vo, xo, ko, yo;
+  function _o(o, i, c, f, h, m, k) {
+    $t = !0, Be = Oe = $e._x = $e._y = !1, ss(o, i, c, f, h, m, k, !0, !1), o != null && (je(ds, ks, So, !1), Jn($o, l, Tn, En, q, D, null));
+    let { left: _, top: M, width: P, height: R } = ge;
+    vo = _, xo = M, ko = P, yo = R;
   }
-  function ko(o, i, c, f, h, m, y) {
-    It = Ie._x = Ie._y = !1, ns(o, i, c, f, h, m, y, !1, !0);
-    let { left: k, top: M, width: P, height: D } = ge, R = P > 0 || D > 0, j = wo != k || bo != M || vo != P || xo != D;
-    if (R && j && wn(ge), Ie.setScale && R && j) {
-      let ie = k, se = P, X = M, W = D;
-      if (E.ori == 1 && (ie = M, se = D, X = k, W = P), Be && Vt(
+  function So(o, i, c, f, h, m, k) {
+    $t = $e._x = $e._y = !1, ss(o, i, c, f, h, m, k, !1, !0);
+    let { left: _, top: M, width: P, height: R } = ge, C = P > 0 || R > 0, j = vo != _ || xo != M || ko != P || yo != R;
+    if (C && j && wl(ge), $e.setScale && C && j) {
+      let ie = _, se = P, X = M, W = R;
+      if (E.ori == 1 && (ie = M, se = R, X = _, W = P), Be && Ft(
         z,
         Et(ie, z),
         Et(ie + se, z)
       ), Oe)
-        for (let G in A) {
-          let we = A[G];
-          G != z && we.from == null && we.min != pe && Vt(
+        for (let G in T) {
+          let we = T[G];
+          G != z && we.from == null && we.min != pe && Ft(
             G,
             Et(X + W, G),
             Et(X, G)
           );
         }
-      os();
-    } else N.lock && (N._lock = !N._lock, ll(i, !0, o != null));
-    o != null && (dl(hs, xs), Kl(hs, n, me, ye, q, C, null));
+      is();
+    } else N.lock && (N._lock = !N._lock, nn(i, !0, o != null));
+    o != null && (mn(ds, ks), Jn(ds, l, me, ke, q, D, null));
   }
-  function ta(o, i, c, f, h, m, y) {
+  function ta(o, i, c, f, h, m, k) {
     if (N._lock)
       return;
     Xt(o);
-    let k = It;
-    if (It) {
-      let M = !0, P = !0, D = 10, R, j;
-      E.ori == 0 ? (R = Be, j = Oe) : (R = Oe, j = Be), R && j && (M = me <= D || me >= q - D, P = ye <= D || ye >= C - D), R && M && (me = me < Tl ? 0 : q), j && P && (ye = ye < Al ? 0 : C), ll(null, !0, !0), It = !1;
+    let _ = $t;
+    if ($t) {
+      let M = !0, P = !0, R = 10, C, j;
+      E.ori == 0 ? (C = Be, j = Oe) : (C = Oe, j = Be), C && j && (M = me <= R || me >= q - R, P = ke <= R || ke >= D - R), C && M && (me = me < Tn ? 0 : q), j && P && (ke = ke < En ? 0 : D), nn(null, !0, !0), $t = !1;
     }
-    me = -10, ye = -10, ue.fill(null), ll(null, !0, !0), k && (It = k);
+    me = -10, ke = -10, ue.fill(null), nn(null, !0, !0), _ && ($t = _);
   }
-  function _o(o, i, c, f, h, m, y) {
-    N._lock || (Xt(o), Vn(), os(), o != null && Kl(Vo, n, me, ye, q, C, null));
+  function Mo(o, i, c, f, h, m, k) {
+    N._lock || (Xt(o), Il(), is(), o != null && Jn(Wo, l, me, ke, q, D, null));
   }
-  function So() {
-    _.forEach(uf), In(n.width, n.height, !0);
+  function Ao() {
+    y.forEach(df), Fl(l.width, l.height, !0);
   }
-  al(Tn, zl, So);
-  const Pl = {};
-  Pl.mousedown = yo, Pl.mousemove = go, Pl.mouseup = ko, Pl.dblclick = _o, Pl.setSeries = (o, i, c, f) => {
+  cn(Al, Bn, Ao);
+  const Rn = {};
+  Rn.mousedown = _o, Rn.mousemove = bo, Rn.mouseup = So, Rn.dblclick = Mo, Rn.setSeries = (o, i, c, f) => {
     let h = Me.match[2];
-    c = h(n, i, c), c != -1 && At(c, f, !0, !1);
-  }, He && (je(Go, L, yo), je(ps, L, go), je(Fo, L, (o) => {
-    Xt(o), ql(!1);
-  }), je(Io, L, ta), je(Vo, L, _o), Es.add(n), n.syncRect = ql);
-  const bn = n.hooks = e.hooks || {};
+    c = h(l, i, c), c != -1 && Tt(c, f, !0, !1);
+  }, He && (je($o, L, _o), je(hs, L, bo), je(Fo, L, (o) => {
+    Xt(o), Kn(!1);
+  }), je(Io, L, ta), je(Wo, L, Mo), Ls.add(l), l.syncRect = Kn);
+  const bl = l.hooks = e.hooks || {};
   function Ne(o, i, c) {
-    Qn ? jl.push([o, i, c]) : o in bn && bn[o].forEach((f) => {
-      f.call(null, n, i, c);
+    Xl ? Un.push([o, i, c]) : o in bl && bl[o].forEach((f) => {
+      f.call(null, l, i, c);
     });
   }
   (e.plugins || []).forEach((o) => {
     for (let i in o.hooks)
-      bn[i] = (bn[i] || []).concat(o.hooks[i]);
+      bl[i] = (bl[i] || []).concat(o.hooks[i]);
   });
-  const Mo = (o, i, c) => c, Me = Te({
+  const To = (o, i, c) => c, Me = Ae({
     key: null,
     setSeries: !1,
     filters: {
-      pub: Qo,
-      sub: Qo
+      pub: ei,
+      sub: ei
     },
     scales: [z, S[1] ? S[1].scale : null],
-    match: [Xo, Xo, Mo],
+    match: [ti, ti, To],
     values: [null, null]
   }, N.sync);
-  Me.match.length == 2 && Me.match.push(Mo), N.sync = Me;
-  const To = Me.key, is = mr(To);
-  function Kl(o, i, c, f, h, m, y) {
-    Me.filters.pub(o, i, c, f, h, m, y) && is.pub(o, i, c, f, h, m, y);
+  Me.match.length == 2 && Me.match.push(To), N.sync = Me;
+  const Eo = Me.key, rs = mr(Eo);
+  function Jn(o, i, c, f, h, m, k) {
+    Me.filters.pub(o, i, c, f, h, m, k) && rs.pub(o, i, c, f, h, m, k);
   }
-  is.sub(n);
-  function la(o, i, c, f, h, m, y) {
-    Me.filters.sub(o, i, c, f, h, m, y) && Pl[o](null, i, c, f, h, m, y);
+  rs.sub(l);
+  function na(o, i, c, f, h, m, k) {
+    Me.filters.sub(o, i, c, f, h, m, k) && Rn[o](null, i, c, f, h, m, k);
   }
-  n.pub = la;
-  function na() {
-    is.unsub(n), Es.delete(n), qt.clear(), _s(Tn, zl, So), d.remove(), ae?.remove(), Ne("destroy");
+  l.pub = na;
+  function la() {
+    rs.unsub(l), Ls.delete(l), qt.clear(), Ss(Al, Bn, Ao), d.remove(), ae?.remove(), Ne("destroy");
   }
-  n.destroy = na;
-  function rs() {
-    Ne("init", e, t), to(t || e.data, !1), V[z] ? Xn(z, V[z]) : Vn(), fn = ge.show && (ge.width > 0 || ge.height > 0), Qt = ut = !0, In(e.width, e.height);
+  l.destroy = la;
+  function as() {
+    Ne("init", e, t), lo(t || e.data, !1), I[z] ? es(z, I[z]) : Il(), fl = ge.show && (ge.width > 0 || ge.height > 0), Qt = ut = !0, Fl(e.width, e.height);
   }
-  return S.forEach(Xs), _.forEach(Br), l ? l instanceof HTMLElement ? (l.appendChild(d), rs()) : l(n, rs) : rs(), n;
+  return S.forEach(to), y.forEach(Br), n ? n instanceof HTMLElement ? (n.appendChild(d), as()) : n(l, as) : as(), l;
 }
-$e.assign = Te;
-$e.fmtNum = $s;
-$e.rangeNum = An;
-$e.rangeLog = Dn;
-$e.rangeAsinh = Is;
-$e.orient = fl;
-$e.pxRatio = re;
-$e.join = eu;
-$e.fmtDate = Hs, $e.tzDate = fu;
-$e.sync = mr;
+Ie.assign = Ae;
+Ie.fmtNum = Hs;
+Ie.rangeNum = Tl;
+Ie.rangeLog = Dl;
+Ie.rangeAsinh = Is;
+Ie.orient = pn;
+Ie.pxRatio = re;
+Ie.join = su;
+Ie.fmtDate = Us, Ie.tzDate = mu;
+Ie.sync = mr;
 {
-  $e.addGap = Yu, $e.clipGaps = zn;
-  let e = $e.paths = {
-    points: yr
+  Ie.addGap = Zu, Ie.clipGaps = Bl;
+  let e = Ie.paths = {
+    points: kr
   };
-  e.linear = _r, e.stepped = Ju, e.bars = Zu, e.spline = Xu;
+  e.linear = _r, e.stepped = ef, e.bars = tf, e.spline = lf;
 }
-const yi = 2 ** 30, ki = 104;
-function Gn(e, t) {
-  const [, , l, n, s, a, r, u] = e ?? [0, ""];
-  return t === "vram" ? { ours: l ?? null, other: s ?? null, evictable: a ?? null } : { ours: n ?? null, other: r ?? null, evictable: u ?? null };
+const _i = 2 ** 30, Si = 104;
+function Vl(e, t) {
+  const [, , n, l, s, a, r, u] = e ?? [0, ""];
+  return t === "vram" ? { ours: n ?? null, other: s ?? null, evictable: a ?? null } : { ours: l ?? null, other: r ?? null, evictable: u ?? null };
 }
-function Ar(e, t) {
-  const l = e.plan.snapshot?.[`${t}_total_bytes`];
-  return (e.curve.some((s) => Gn(s, t).other != null) ? l : zs(e.plan.snapshot, t)) ?? null;
+function Tr(e, t) {
+  const n = e.plan.snapshot?.[`${t}_total_bytes`];
+  return (e.curve.some((s) => Vl(s, t).other != null) ? n : zs(e.plan.snapshot, t)) ?? null;
 }
-function ff(e, t) {
-  const l = e.map((s) => Gn(s, t)), n = (...s) => l.map((a) => s.some((r) => a[r] == null) ? null : s.reduce((r, u) => r + a[u], 0));
-  return [n("ours", "other", "evictable"), n("ours", "other"), n("ours")];
+function mf(e, t) {
+  const n = e.map((s) => Vl(s, t)), l = (...s) => n.map((a) => s.some((r) => a[r] == null) ? null : s.reduce((r, u) => r + a[u], 0));
+  return [l("ours", "other", "evictable"), l("ours", "other"), l("ours")];
 }
-class pf {
-  constructor(t, l) {
-    this.place = t, this.axis = l, this.resize = new ResizeObserver(() => {
-      const n = this.place.clientWidth;
-      n && this.plot?.setSize({ width: n, height: ki });
+class gf {
+  constructor(t, n) {
+    this.place = t, this.axis = n, this.resize = new ResizeObserver(() => {
+      const l = this.place.clientWidth;
+      l && this.plot?.setSize({ width: l, height: Si });
     }), this.resize.observe(t);
   }
   place;
@@ -3647,11 +3689,11 @@ class pf {
   resize;
   show(t) {
     this.run = t;
-    const l = ff(t.curve, this.axis), n = [
+    const n = mf(t.curve, this.axis), l = [
       t.curve.map((s) => s[0]),
-      ...l.map((s) => s.map((a) => a == null ? null : a / yi))
+      ...n.map((s) => s.map((a) => a == null ? null : a / _i))
     ];
-    this.plot ? this.plot.setData(n) : this.place.clientWidth && (this.plot = new $e(this.options(), n, this.place));
+    this.plot ? this.plot.setData(l) : this.place.clientWidth && (this.plot = new Ie(this.options(), l, this.place));
   }
   /** Colours come from the theme: draw again after it changed. */
   redraw() {
@@ -3664,13 +3706,13 @@ class pf {
     return getComputedStyle(this.place).getPropertyValue(t).trim() || "#888";
   }
   end() {
-    return ((this.run && Ar(this.run, this.axis)) ?? 0) / yi;
+    return ((this.run && Tr(this.run, this.axis)) ?? 0) / _i;
   }
   options() {
-    const t = { stroke: () => this.colour("--lp-dim"), grid: { show: !1 }, font: "11px sans-serif" }, l = (s, a) => ({ stroke: () => this.colour(s), width: a, points: { show: !1 } }), n = `--lp-${this.axis}`;
+    const t = { stroke: () => this.colour("--lp-dim"), grid: { show: !1 }, font: "11px sans-serif" }, n = (s, a) => ({ stroke: () => this.colour(s), width: a, points: { show: !1 } }), l = `--lp-${this.axis}`;
     return {
       width: this.place.clientWidth,
-      height: ki,
+      height: Si,
       legend: { show: !1 },
       cursor: { show: !1 },
       padding: [6, 6, 0, 0],
@@ -3679,14 +3721,14 @@ class pf {
         y: { range: (s, a, r) => [0, Math.max(r ?? 0, 0.1, this.end()) * 1.08] }
       },
       axes: [
-        { ...t, size: 24, values: (s, a) => a.map((r) => on(r)) },
+        { ...t, size: 24, values: (s, a) => a.map((r) => il(r)) },
         { ...t, size: 54, space: 26, values: (s, a) => a.map((r) => `${r} GiB`) }
       ],
       series: [
         {},
-        l("--lp-disk", 1),
-        l("--lp-disk", 1),
-        { ...l(n, 1.8), fill: () => this.colour(n) + "b0" }
+        n("--lp-disk", 1),
+        n("--lp-disk", 1),
+        { ...n(l, 1.8), fill: () => this.colour(l) + "b0" }
       ],
       bands: [
         { series: [1, 2], fill: () => this.colour("--lp-disk") + "48" },
@@ -3696,30 +3738,30 @@ class pf {
     };
   }
   bands(t) {
-    const { ctx: l, bbox: n } = t;
-    l.save(), l.font = `${10 * devicePixelRatio}px sans-serif`, this.phases().forEach(([s, a, r], u) => {
+    const { ctx: n, bbox: l } = t;
+    n.save(), n.font = `${10 * devicePixelRatio}px sans-serif`, n.textAlign = "left", n.textBaseline = "alphabetic", this.phases().forEach(([s, a, r], u) => {
       const p = t.valToPos(a, "x", !0), d = t.valToPos(r, "x", !0) - p;
-      l.fillStyle = this.colour("--lp-line"), l.globalAlpha = u % 2 ? 0.25 : 0.5, l.fillRect(p, n.top, d, n.height), l.globalAlpha = 1, l.fillStyle = this.colour("--lp-dim");
-      const x = ul(s, this.run?.curve.map((g) => g[1]));
-      l.measureText(x).width < d - 6 && l.fillText(x, p + 3 * devicePixelRatio, n.top + 10 * devicePixelRatio);
-    }), l.restore();
+      n.fillStyle = this.colour("--lp-line"), n.globalAlpha = u % 2 ? 0.25 : 0.5, n.fillRect(p, l.top, d, l.height), n.globalAlpha = 1, n.fillStyle = this.colour("--lp-dim");
+      const x = fn(s, this.run?.curve.map((g) => g[1]));
+      n.measureText(x).width < d - 6 * devicePixelRatio && n.fillText(x, p + 3 * devicePixelRatio, l.top + 10 * devicePixelRatio);
+    }), n.restore();
   }
   /** A dashed line where memory ends. */
   limit(t) {
     if (!this.end()) return;
-    const { ctx: l, bbox: n } = t, s = t.valToPos(this.end(), "y", !0);
-    l.save(), l.strokeStyle = this.colour("--lp-bad"), l.lineWidth = 1.5 * devicePixelRatio, l.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]), l.beginPath(), l.moveTo(n.left, s), l.lineTo(n.left + n.width, s), l.stroke(), l.restore();
+    const { ctx: n, bbox: l } = t, s = t.valToPos(this.end(), "y", !0);
+    n.save(), n.strokeStyle = this.colour("--lp-bad"), n.lineWidth = 1.5 * devicePixelRatio, n.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]), n.beginPath(), n.moveTo(l.left, s), n.lineTo(l.left + l.width, s), n.stroke(), n.restore();
   }
   phases() {
     const t = [];
-    for (const [l, n] of this.run?.curve ?? []) {
+    for (const [n, l] of this.run?.curve ?? []) {
       const s = t.at(-1);
-      s && (s[2] = l), s?.[0] !== n && t.push([n, l, l]);
+      s && (s[2] = n), s?.[0] !== l && t.push([l, n, n]);
     }
     return t;
   }
 }
-class _i {
+class Mi {
   constructor(t) {
     this.axis = t, this.box.append(this.words, this.place);
   }
@@ -3729,30 +3771,30 @@ class _i {
   place = b("div.lp-curve", { role: "img" });
   curve;
   draw(t) {
-    const l = Gn(t.curve.at(-1), this.axis);
-    if (this.box.hidden = t.curve.length < 2 || l.ours == null, this.box.hidden) return;
-    const n = Ar(t, this.axis), s = [
-      [`lp-key-${this.axis}`, v("now.ours", { amount: Xe(l.ours) })],
-      ...l.other == null ? [] : [["lp-key-other", v("now.other", { amount: Xe(l.other) })]],
-      ...l.evictable == null ? [] : [["lp-key-evictable", v("now.evictable", { amount: Xe(l.evictable) })]]
-    ], a = n == null ? "" : v("now.of", { amount: Xe(n) });
-    De(
+    const n = Vl(t.curve.at(-1), this.axis);
+    if (this.box.hidden = t.curve.length < 2 || n.ours == null, this.box.hidden) return;
+    const l = Tr(t, this.axis), s = [
+      [`lp-key-${this.axis}`, v("now.ours", { amount: Xe(n.ours) })],
+      ...n.other == null ? [] : [["lp-key-other", v("now.other", { amount: Xe(n.other) })]],
+      ...n.evictable == null ? [] : [["lp-key-evictable", v("now.evictable", { amount: Xe(n.evictable) })]]
+    ], a = l == null ? "" : v("now.of", { amount: Xe(l) });
+    Re(
       this.words,
       b("b", {}, We(this.axis)),
       ...s.map(([u, p]) => b("span", {}, b("i", { class: u, "aria-hidden": "true" }), p)),
       a && b("span", {}, b("i.lp-key-cap", { "aria-hidden": "true" }), a)
     );
     const r = Yt([...s.map(([, u]) => u), a].filter(Boolean));
-    this.place.setAttribute("aria-label", v("now.curve", { axis: We(this.axis), text: r })), this.curve ??= new pf(this.place, this.axis), this.curve.show(t);
+    this.place.setAttribute("aria-label", v("now.curve", { axis: We(this.axis), text: r })), this.curve ??= new gf(this.place, this.axis), this.curve.show(t);
   }
   redraw() {
     this.curve?.redraw();
   }
   close() {
-    this.curve?.close(), this.curve = void 0, De(this.place);
+    this.curve?.close(), this.curve = void 0, Re(this.place);
   }
 }
-class hf {
+class wf {
   box;
   title;
   status = b("div.lp-sr", { role: "status", "aria-live": "polite" });
@@ -3762,30 +3804,30 @@ class hf {
     { role: "progressbar", "aria-label": v("now.progress"), "aria-valuemin": 0 },
     this.bar
   );
-  memories = [new _i("vram"), new _i("ram")];
+  memories = [new Mi("vram"), new Mi("ram")];
   rest = b("div");
   said = "";
   constructor() {
-    const [t, l, n] = rl(v("section.now"));
-    this.box = t, this.title = n, t.hidden = !0, l.append(this.status, this.progress, ...this.memories.map((s) => s.box), this.rest);
+    const [t, n, l] = an(v("section.now"));
+    this.box = t, this.title = l, t.hidden = !0, n.append(this.status, this.progress, ...this.memories.map((s) => s.box), this.rest);
   }
   draw(t) {
     if (this.box.hidden = !t, !t)
       return this.said = "", this.close();
-    const l = Ua(t), { step: n = 0, steps: s } = l && t.phases[l]?.progress || {}, a = ja(t), r = l ? ul(l, Object.keys(t.phases)) : v("now.between"), u = [
+    const n = Ja(t), { step: l = 0, steps: s } = n && t.phases[n]?.progress || {}, a = Ka(t), r = n ? fn(n, Object.keys(t.phases)) : v("now.between"), u = [
       r.toLowerCase(),
-      s ? v("now.step", { step: n ?? 0, steps: s }) : "",
-      a == null ? "" : v("now.left", { time: Rl(a) })
+      s ? v("now.step", { step: l ?? 0, steps: s }) : "",
+      a == null ? "" : v("now.left", { time: zn(a) })
     ].filter(Boolean);
-    this.title.textContent = v("now.head", { what: Yt(u) }), this.announce(t, r), this.progress.hidden = !s, this.progress.setAttribute("aria-valuemax", String(s ?? 0)), this.progress.setAttribute("aria-valuenow", String(n ?? 0)), this.bar.style.width = `${s ? 100 * (n ?? 0) / s : 0}%`;
+    this.title.textContent = v("now.head", { what: Yt(u) }), this.announce(t, r), this.progress.hidden = !s, this.progress.setAttribute("aria-valuemax", String(s ?? 0)), this.progress.setAttribute("aria-valuenow", String(l ?? 0)), this.bar.style.width = `${s ? 100 * (l ?? 0) / s : 0}%`;
     for (const p of this.memories) p.draw(t);
-    De(
+    Re(
       this.rest,
-      Bs(zi(t)),
+      Bs(Oi(t)),
       Os(!0),
-      df(t),
-      l?.startsWith("sample") && t.plan.phases ? Fi(t.plan, l) : null,
-      ...t.notices.slice(-3).map((p) => Ct("p.lp-notice", p))
+      vf(t),
+      n?.startsWith("sample") ? bf(t, n) : null,
+      ...t.notices.slice(-3).map((p) => Dt("p.lp-notice", p))
     );
   }
   redraw() {
@@ -3795,53 +3837,62 @@ class hf {
     for (const t of this.memories) t.close();
   }
   /** A screen reader hears of a new phase, not of every step. */
-  announce(t, l) {
-    const n = t.notices.at(-1) ?? "";
-    this.said !== l + n && (this.said = l + n, this.status.textContent = `${l}. ${n}`);
+  announce(t, n) {
+    const l = t.notices.at(-1) ?? "";
+    this.said !== n + l && (this.said = n + l, this.status.textContent = `${n}. ${l}`);
   }
 }
-function df(e) {
-  const t = e.plan.snapshot, l = [
+function bf(e, t) {
+  const n = Gs(e.plan, t);
+  return n ? b(
+    "div",
+    {},
+    b("h4", {}, v("section.blocks", { count: Ns(n).length })),
+    Vi(e.plan, t)
+  ) : null;
+}
+function vf(e) {
+  const t = e.plan.snapshot, n = [
     ["vram", t?.vram_total_bytes, t?.vram_free_bytes],
     ["ram", t?.ram_total_bytes, t?.ram_available_bytes]
-  ].flatMap(([n, s, a]) => s && a != null && Gn(e.curve.at(-1), n).other == null ? [v("now.held", { amount: Xe(s - a), axis: We(n) })] : []);
-  return l.length ? b("p.lp-dim", {}, v("now.planned", { parts: l.join(v("list.and")) })) : null;
+  ].flatMap(([l, s, a]) => s && a != null && Vl(e.curve.at(-1), l).other == null ? [v("now.held", { amount: Xe(s - a), axis: We(l) })] : []);
+  return n.length ? b("p.lp-dim", {}, v("now.planned", { parts: n.join(v("list.and")) })) : null;
 }
-const Si = "http://www.w3.org/2000/svg", mf = 12;
-function gf(e, t) {
+const Ai = "http://www.w3.org/2000/svg", xf = 12;
+function kf(e, t) {
   if (!t.length)
-    return De(e), !1;
-  const l = [v("past.when"), v("past.size"), v("past.forecast"), v("past.took"), We("vram")];
-  return De(
+    return Re(e), !1;
+  const n = [v("past.when"), v("past.size"), v("past.forecast"), v("past.took"), We("vram")];
+  return Re(
     e,
     b(
       "table",
       {},
-      b("thead", {}, b("tr", {}, ...l.map((n) => b("th", { scope: "col" }, n)))),
-      b("tbody", {}, ...t.slice(0, mf).map(wf))
+      b("thead", {}, b("tr", {}, ...n.map((l) => b("th", { scope: "col" }, l)))),
+      b("tbody", {}, ...t.slice(0, xf).map(yf))
     ),
-    bf(t)
+    _f(t)
   ), !0;
 }
-function wf(e) {
-  const t = new Date(e.started_unix_seconds * 1e3), l = sn() === "en" ? void 0 : sn(), n = t.toLocaleTimeString(l, { hour: "2-digit", minute: "2-digit" }), s = t.toLocaleDateString(l, { month: "short", day: "numeric" }), r = t.toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? v("past.today", { time: n }) : v("past.other_day", { day: s, time: n }), u = e.status === "done" ? on(e.measured_seconds) : Ra(e.status);
+function yf(e) {
+  const t = new Date(e.started_unix_seconds * 1e3), n = ol() === "en" ? void 0 : ol(), l = t.toLocaleTimeString(n, { hour: "2-digit", minute: "2-digit" }), s = t.toLocaleDateString(n, { month: "short", day: "numeric" }), r = t.toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? v("past.today", { time: l }) : v("past.other_day", { day: s, time: l }), u = e.status === "done" ? il(e.measured_seconds) : Na(e.status);
   return b(
     "tr",
     {},
     b("td", {}, r),
     b("td", {}, jt(e.request)),
-    b("td", {}, on(e.forecast_seconds)),
+    b("td", {}, il(e.forecast_seconds)),
     b("td", {}, u),
-    b("td", {}, Ha(e))
+    b("td", {}, qa(e))
   );
 }
-function bf(e) {
-  const t = e.filter((p) => p.status === "done").reverse(), l = t.map((p) => rn(p.measured_seconds, p.forecast_seconds)), n = t.map((p) => rn(p.measured_vram_peak_bytes, p.forecast_vram_peak_bytes)), s = [...l, ...n].filter((p) => p != null);
+function _f(e) {
+  const t = e.filter((p) => p.status === "done").reverse(), n = t.map((p) => rl(p.measured_seconds, p.forecast_seconds)), l = t.map((p) => rl(p.measured_vram_peak_bytes, p.forecast_vram_peak_bytes)), s = [...n, ...l].filter((p) => p != null);
   if (t.length < 2 || !s.length) return null;
   const a = Math.max(10, ...s.map(Math.abs)), r = v("past.error", {
     count: t.length,
-    time: Sn(l.at(-1) ?? null),
-    vram: Sn(n.at(-1) ?? null)
+    time: Sl(n.at(-1) ?? null),
+    vram: Sl(l.at(-1) ?? null)
   }), u = (p, d) => b("span", {}, b("i", { class: p, "aria-hidden": "true" }), d);
   return b(
     "div.lp-errors",
@@ -3849,30 +3900,30 @@ function bf(e) {
     b(
       "div.lp-scale",
       { "aria-hidden": "true" },
-      ...[a, 0, -a].map((p) => b("span", {}, Sn(p)))
+      ...[a, 0, -a].map((p) => b("span", {}, Sl(p)))
     ),
-    vf(a, r, [
-      { colour: "var(--lp-fg)", values: l },
-      { colour: "var(--lp-vram)", values: n }
+    Sf(a, r, [
+      { colour: "var(--lp-fg)", values: n },
+      { colour: "var(--lp-vram)", values: l }
     ]),
     b("div.lp-legend", {}, u("lp-key-time", v("past.time")), u("lp-key-vram", We("vram"))),
     b("div.lp-dim", {}, r)
   );
 }
-function vf(e, t, l) {
-  const [n, s, a] = [300, 60, 6], r = document.createElementNS(Si, "svg"), u = (x, g) => {
-    for (const [w, T] of Object.entries(g)) x.setAttribute(w, T);
+function Sf(e, t, n) {
+  const [l, s, a] = [300, 60, 6], r = document.createElementNS(Ai, "svg"), u = (x, g) => {
+    for (const [w, A] of Object.entries(g)) x.setAttribute(w, A);
     return x;
   };
   u(r, {
-    viewBox: `0 0 ${n} ${s}`,
+    viewBox: `0 0 ${l} ${s}`,
     preserveAspectRatio: "none",
     class: "lp-spark",
     role: "img",
     "aria-label": t
   });
   const p = (x, g, w) => r.append(
-    u(document.createElementNS(Si, "polyline"), {
+    u(document.createElementNS(Ai, "polyline"), {
       points: x,
       fill: "none",
       stroke: g,
@@ -3881,45 +3932,45 @@ function vf(e, t, l) {
       "vector-effect": "non-scaling-stroke"
     })
   ), d = (x) => s / 2 - (s / 2 - a) * x / e;
-  p(`0,${d(0)} ${n},${d(0)}`, "var(--lp-dim)", "3 3");
-  for (const { colour: x, values: g } of l)
-    p(g.flatMap((w, T) => w == null ? [] : [`${a + (n - 2 * a) * T / (g.length - 1)},${d(w)}`]).join(" "), x, "");
+  p(`0,${d(0)} ${l},${d(0)}`, "var(--lp-dim)", "3 3");
+  for (const { colour: x, values: g } of n)
+    p(g.flatMap((w, A) => w == null ? [] : [`${a + (l - 2 * a) * A / (g.length - 1)},${d(w)}`]).join(" "), x, "");
   return r;
 }
-const Mi = 2 ** 30, xf = {
+const Ti = 2 ** 30, Mf = 4, Af = {
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
   ArrowUp: [-1, 0],
   ArrowDown: [1, 0]
 };
-class yf {
+class Tf {
   constructor(t) {
-    this.panel = t, this.box.addEventListener("keydown", (l) => this.move(l));
+    this.panel = t, this.box.addEventListener("keydown", (n) => this.move(n));
   }
   panel;
   box = b("div.lp-heat");
   /** Row and column of the cell that Tab reaches; arrows move it. */
   at = [0, 0];
   draw(t) {
-    const { vramGib: l, lines: n, error: s } = t.map;
-    this.box.hidden = !l.length;
-    const a = [...Ei].reverse(), r = Object.values(n).flat().flatMap((T) => T.fits ? T.total_seconds ?? [] : []), [u, p] = [Math.min(...r), Math.max(...r)], d = Sf(t.machine, l, a);
-    this.at[1] = Math.max(0, Math.min(this.at[1], l.length - 1));
+    const { vramGib: n, lines: l, error: s } = t.map;
+    this.box.hidden = !n.length;
+    const a = [...Pi].reverse(), r = Object.values(l).flat().flatMap((A) => A.fits ? A.total_seconds ?? [] : []), [u, p] = [Math.min(...r), Math.max(...r)], d = Pf(t.machine, n, a);
+    this.at[1] = Math.max(0, Math.min(this.at[1], n.length - 1));
     const x = b("h4", { id: "lowpeak-map" }, v("section.map")), g = b(
       "tr",
       { role: "row" },
       b("th", { scope: "col", role: "columnheader" }, v("map.ram")),
-      ...l.map((T) => b("th", { scope: "col", role: "columnheader" }, String(T)))
-    ), w = a.map((T, L) => b(
+      ...n.map((A) => b("th", { scope: "col", role: "columnheader" }, String(A)))
+    ), w = a.map((A, L) => b(
       "tr",
       { role: "row" },
-      b("th", { scope: "row", role: "rowheader" }, String(T)),
-      ...l.map((B, F) => {
-        const $ = n[T]?.[F], S = !$?.total_seconds || p <= u ? 0 : Math.log($.total_seconds / u) / Math.log(p / u);
-        return this.cell($, B, T, L, F, S, d[0] === L && d[1] === F);
+      b("th", { scope: "row", role: "rowheader" }, String(A)),
+      ...n.map((B, V) => {
+        const F = l[A]?.[V], S = F?.total_seconds ? F.total_seconds / u : 1, y = Math.log(S) / Math.log(Math.max(Mf, p / u));
+        return this.cell(F, B, A, L, V, y, d[0] === L && d[1] === V);
       })
     ));
-    De(
+    Re(
       this.box,
       x,
       b(
@@ -3937,11 +3988,11 @@ class yf {
         b("span", {}, v("map.no")),
         b("span", {}, b("i.lp-key-here"), v("map.here"))
       ),
-      s && Ct("p.lp-bad", s)
+      s && Dt("p.lp-bad", s)
     );
   }
-  cell(t, l, n, s, a, r, u) {
-    const p = kf(t, l, n) + (u ? ` (${v("map.here")})` : "");
+  cell(t, n, l, s, a, r, u) {
+    const p = Ef(t, n, l) + (u ? ` (${v("map.here")})` : "");
     return b("td", {
       role: "gridcell",
       class: `${t ? t.fits ? "lp-fits" : "lp-short" : "lp-waits"}${u ? " lp-here" : ""}`,
@@ -3950,40 +4001,40 @@ class yf {
       "aria-label": p,
       tabindex: s === this.at[0] && a === this.at[1] ? 0 : -1,
       "data-key": `cell-${s}-${a}`,
-      onclick: () => this.choose(s, a, l, n),
+      onclick: () => this.choose(s, a, n, l),
       onkeydown: (d) => {
-        ["Enter", " "].includes(d.key) && (d.preventDefault(), this.choose(s, a, l, n));
+        ["Enter", " "].includes(d.key) && (d.preventDefault(), this.choose(s, a, n, l));
       }
-    }, t ? t.fits ? _f(t.total_seconds) : "–" : "…");
+    }, t ? t.fits ? Lf(t.total_seconds) : "–" : "…");
   }
-  choose(t, l, n, s) {
-    this.at = [t, l], this.panel.whatIf({ vramGib: n, ramGib: s });
+  choose(t, n, l, s) {
+    this.at = [t, n], this.panel.whatIf({ vramGib: l, ramGib: s });
   }
   move(t) {
-    const l = xf[t.key];
-    if (!l) return;
+    const n = Af[t.key];
+    if (!n) return;
     t.preventDefault();
-    const n = this.find(this.at[0] + l[0], this.at[1] + l[1]);
-    n && (this.find(...this.at)?.setAttribute("tabindex", "-1"), n.setAttribute("tabindex", "0"), n.focus(), this.at = [this.at[0] + l[0], this.at[1] + l[1]]);
+    const l = this.find(this.at[0] + n[0], this.at[1] + n[1]);
+    l && (this.find(...this.at)?.setAttribute("tabindex", "-1"), l.setAttribute("tabindex", "0"), l.focus(), this.at = [this.at[0] + n[0], this.at[1] + n[1]]);
   }
-  find(t, l) {
-    return this.box.querySelector(`[data-key="cell-${t}-${l}"]`);
+  find(t, n) {
+    return this.box.querySelector(`[data-key="cell-${t}-${n}"]`);
   }
 }
-function kf(e, t, l) {
+function Ef(e, t, n) {
   return e ? e.fits ? v(
     "map.fits",
-    { vram: t, ram: l, time: Rl(e.total_seconds), limit: Pi(e.limited_by ?? "") }
-  ) : v("map.short", { vram: t, ram: l, axes: Ci(e.short) }) : v("map.waiting", { vram: t, ram: l });
+    { vram: t, ram: n, time: zn(e.total_seconds), limit: Di(e.limited_by ?? "") }
+  ) : v("map.short", { vram: t, ram: n, axes: zi(e.short) }) : v("map.waiting", { vram: t, ram: n });
 }
-function _f(e) {
+function Lf(e) {
   return e == null ? "?" : e < 59.5 ? v("time.seconds", { s: Math.round(e) }) : e < 3570 ? v("time.short_minutes", { m: Math.round(e / 60) }) : v("time.short_hours", { h: (e / 3600).toFixed(1) });
 }
-function Sf(e, t, l) {
-  const { vram_total_bytes: n, ram_total_bytes: s } = e ?? {};
-  return !n || !s ? [-1, -1] : [vs(l, s / Mi), vs(t, n / Mi)];
+function Pf(e, t, n) {
+  const { vram_total_bytes: l, ram_total_bytes: s } = e ?? {};
+  return !l || !s ? [-1, -1] : [xs(n, s / Ti), xs(t, l / Ti)];
 }
-class Mf {
+class Rf {
   box;
   result = b("div.lp-result", { role: "status", "aria-live": "polite" });
   vram;
@@ -3992,95 +4043,95 @@ class Mf {
   heat;
   drawnMap;
   constructor(t) {
-    const [l, n] = rl(v("section.what_if"), !0);
-    this.box = l, this.card = b(
+    const [n, l] = an(v("section.what_if"), !0);
+    this.box = n, this.card = b(
       "select",
       { "aria-label": v("what_if.card") },
       b("option", { value: "" }, v("what_if.this_card")),
-      ...bs.map(([s, a, r]) => b(
+      ...vs.map(([s, a, r]) => b(
         "option",
         { value: s },
         v("what_if.option", { name: a, amount: Xe(r * 2 ** 30, 0) })
       ))
-    ), this.vram = Ti(We("vram"), da, (s) => t.whatIf({ vramGib: s })), this.ram = Ti(We("ram"), ma, (s) => t.whatIf({ ramGib: s })), this.card.addEventListener("change", () => {
-      const s = bs.find(([a]) => a === this.card.value);
+    ), this.vram = Ei(We("vram"), ba, (s) => t.whatIf({ vramGib: s })), this.ram = Ei(We("ram"), va, (s) => t.whatIf({ ramGib: s })), this.card.addEventListener("change", () => {
+      const s = vs.find(([a]) => a === this.card.value);
       t.whatIf({ card: this.card.value, ...s ? { vramGib: s[2] } : {} });
-    }), this.heat = new yf(t), n.append(b(
+    }), this.heat = new Tf(t), l.append(b(
       "div.lp-what",
       {},
       b("span", {}, v("what_if.card")),
       this.card,
       ...this.vram.parts,
       ...this.ram.parts
-    ), this.result, this.heat.box), l.open = t.state.whatIf.open, l.addEventListener("toggle", () => t.openWhatIf(l.open));
+    ), this.result, this.heat.box), n.open = t.state.whatIf.open, n.addEventListener("toggle", () => t.openWhatIf(n.open));
   }
   draw(t) {
-    const { card: l, vramGib: n, ramGib: s, plan: a, error: r, busy: u } = t.whatIf;
-    this.box.hidden = !t.prompt, document.activeElement !== this.card && (this.card.value = l), this.vram.set(n), this.ram.set(s), this.result.classList.toggle("lp-busy", u), De(this.result, r ? Ct("p.lp-bad", r) : a ? cc(a) : null), this.drawnMap !== t.map && this.heat.draw(t), this.drawnMap = t.map;
+    const { card: n, vramGib: l, ramGib: s, plan: a, error: r, busy: u } = t.whatIf;
+    this.box.hidden = !t.prompt, document.activeElement !== this.card && (this.card.value = n), this.vram.set(l), this.ram.set(s), this.result.classList.toggle("lp-busy", u), Re(this.result, r ? Dt("p.lp-bad", r) : a ? hc(a) : null), this.drawnMap !== t.map && this.heat.draw(t), this.drawnMap = t.map;
   }
 }
-function Ti(e, t, l) {
-  const n = b("output", { "aria-hidden": "true" }), s = b("input", {
+function Ei(e, t, n) {
+  const l = b("output", { "aria-hidden": "true" }), s = b("input", {
     type: "range",
     min: 0,
     max: t.length - 1,
     step: 1,
     "aria-label": v("what_if.slider", { axis: e })
   }), a = (r) => {
-    n.textContent = `${r} GiB`, s.setAttribute("aria-valuetext", `${r} GiB`);
+    l.textContent = `${r} GiB`, s.setAttribute("aria-valuetext", `${r} GiB`);
   };
   return s.addEventListener("input", () => {
     const r = t[Number(s.value)];
-    a(r), l(r);
+    a(r), n(r);
   }), {
-    parts: [b("span", { "aria-hidden": "true" }, e), s, n],
+    parts: [b("span", { "aria-hidden": "true" }, e), s, l],
     set(r) {
-      s.value = String(vs(t, r)), a(t[Number(s.value)]);
+      s.value = String(xs(t, r)), a(t[Number(s.value)]);
     }
   };
 }
-class Tf {
-  constructor(t, l) {
-    this.panel = l;
-    const n = b("span.lp-dim"), s = b("div"), [a, r] = Af("div.lp-before", { role: "status", "aria-live": "polite" }), u = b("h3.lp-title", {}, v("section.canvas")), [p, d] = rl(v("section.bars")), [x, g, w] = rl(""), [T, L] = rl(v("section.why"), !0), B = new Mf(l);
-    this.during = new hf();
-    const F = new uc(), [$, S] = rl(v("section.past"), !0);
-    this.parts = [
-      { of: (_) => [_.machine], draw: (_) => De(n, za(_.machine)) },
-      { of: (_) => [_.serverError, _.notices], draw: (_) => Ef(s, _) },
-      { of: (_) => [_.active], draw: (_) => this.during.draw(_.active) },
+class Df {
+  constructor(t, n) {
+    this.panel = n;
+    const l = b("span.lp-dim"), s = b("div"), [a, r] = Cf("div.lp-before", { role: "status", "aria-live": "polite" }), u = b("h3.lp-title", {}, v("section.canvas")), [p, d] = an(v("section.bars")), [x, g, w] = an(""), [A, L] = an(v("section.why"), !0), B = new Rf(n);
+    this.during = new wf();
+    const V = new dc(), [F, S] = an(v("section.past"), !0);
+    F.classList.add("lp-past"), this.parts = [
+      { of: (y) => [y.machine], draw: (y) => Re(l, Ga(y.machine)) },
+      { of: (y) => [y.serverError, y.notices], draw: (y) => zf(s, y) },
+      { of: (y) => [y.active], draw: (y) => this.during.draw(y.active) },
       {
-        of: (_) => [_.plan, _.planBusy, _.planError, _.active != null],
-        draw: (_) => {
-          r.classList.toggle("lp-busy", _.planBusy), oc(r, d, _, l), p.hidden = !d.childElementCount || _.active != null, x.hidden = !rc(w, g, _) || _.active != null, u.hidden = _.active == null, T.hidden = !ac(L, _);
+        of: (y) => [y.plan, y.planBusy, y.planError, y.active != null],
+        draw: (y) => {
+          r.classList.toggle("lp-busy", y.planBusy), cc(r, d, y, n), p.hidden = !d.childElementCount || y.active != null, x.hidden = !fc(w, g, y) || y.active != null, u.hidden = y.active == null, A.hidden = !pc(L, y);
         }
       },
-      { of: (_) => [_.whatIf, _.map, _.plan, _.machine], draw: (_) => B.draw(_) },
-      { of: (_) => [_.last], draw: (_) => F.draw(_.last) },
-      { of: (_) => [_.runs], draw: (_) => $.hidden = !gf(S, _.runs) }
+      { of: (y) => [y.whatIf, y.map, y.plan, y.machine], draw: (y) => B.draw(y) },
+      { of: (y) => [y.last], draw: (y) => V.draw(y.last) },
+      { of: (y) => [y.runs], draw: (y) => F.hidden = !kf(S, y.runs) }
     ], this.root.append(
-      b("style", {}, Da + Ca),
-      b("div.lp-head", {}, b("h2", {}, "Lowpeak"), n),
+      b("style", {}, Ba + Oa),
+      b("div.lp-head", {}, b("h2", {}, "Lowpeak"), l),
       s,
       this.during.box,
       u,
       a,
       p,
       x,
-      T,
+      A,
       B.box,
-      F.box,
-      $
+      V.box,
+      F
     ), t.replaceChildren(this.root), this.theme = new MutationObserver(() => this.followTheme());
-    for (const _ of [document.documentElement, document.body])
-      this.theme.observe(_, { attributes: !0, attributeFilter: ["class", "style"] });
-    this.followTheme(), this.draw(), l.open(this.onChange);
+    for (const y of [document.documentElement, document.body])
+      this.theme.observe(y, { attributes: !0, attributeFilter: ["class", "style"] });
+    this.followTheme(), this.draw(), n.open(this.onChange);
   }
   panel;
   root = b("div.lowpeak", {
     role: "region",
     "aria-label": "Lowpeak",
-    lang: sn()
+    lang: ol()
   });
   during;
   parts;
@@ -4092,45 +4143,45 @@ class Tf {
   }
   draw() {
     const t = this.panel.state;
-    for (const l of this.parts) {
-      const n = l.of(t), s = this.drawn.get(l);
-      s && s.every((a, r) => a === n[r]) || (this.drawn.set(l, n), l.draw(t));
+    for (const n of this.parts) {
+      const l = n.of(t), s = this.drawn.get(n);
+      s && s.every((a, r) => a === l[r]) || (this.drawn.set(n, l), n.draw(t));
     }
   }
   /** Light or dark by the background that the theme really gives. */
   followTheme() {
-    const t = getComputedStyle(this.root).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [], [l = 0, n = 0, s = 0] = t, a = 0.3 * l + 0.6 * n + 0.1 * s > 128;
+    const t = getComputedStyle(this.root).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [], [n = 0, l = 0, s = 0] = t, a = 0.3 * n + 0.6 * l + 0.1 * s > 128;
     this.root.dataset.theme = a ? "light" : "dark", this.during.redraw();
   }
 }
-function Af(e, t) {
-  const l = b(e, t);
-  return [l, l];
+function Cf(e, t) {
+  const n = b(e, t);
+  return [n, n];
 }
-function Ef(e, t) {
-  De(
+function zf(e, t) {
+  Re(
     e,
     t.serverError && b("p.lp-bad", { role: "alert" }, t.serverError),
-    ...t.notices.map((l) => Ct("p.lp-notice", l))
+    ...t.notices.map((n) => Dt("p.lp-notice", n))
   );
 }
-as.registerExtension({
+cs.registerExtension({
   name: "Lowpeak.Panel",
   setup() {
-    const e = new Pa(new pa(as, sa));
+    const e = new za(new ga(cs, sa));
     let t;
-    as.extensionManager.registerSidebarTab({
+    cs.extensionManager.registerSidebarTab({
       id: "lowpeak",
       title: "Lowpeak",
       label: "Lowpeak",
       icon: "pi pi-chart-bar",
       tooltip: v("tab.tooltip"),
       type: "custom",
-      render(l) {
-        const n = () => {
-          t?.close(), e.followLanguage(), t = new Tf(l, e);
+      render(n) {
+        const l = () => {
+          t?.close(), e.followLanguage(), t = new Df(n, e);
         };
-        e.onLanguage = n, n();
+        e.onLanguage = l, l();
       },
       destroy() {
         e.onLanguage = () => {

@@ -1,6 +1,7 @@
-/** The panel's own words: one table a language. What the engine says stays as it says it, in English. */
+/** The panel's words: one table a language, and the engine's sentences as far as they are known. */
 
 import en from "../../locales/en/panel.json";
+import engineZh from "../../locales/zh/engine.json";
 import zh from "../../locales/zh/panel.json";
 
 export type Key = keyof typeof en;
@@ -31,4 +32,23 @@ export function t(key: Key, values: Values = {}): string {
 /** "a, b" in the current language. */
 export function commas(parts: string[]): string {
   return parts.join(t("list.comma"));
+}
+
+const SENTENCES: Record<string, [RegExp, string][]> = {
+  zh: Object.entries(engineZh).map(([pattern, text]) => [matcher(pattern), text]),
+};
+
+/** "a {n} b" as an expression that finds n. */
+function matcher(pattern: string): RegExp {
+  const escaped = pattern.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
+  return new RegExp(`^${escaped.replace(/\{(\w+)\}/g, "(?<$1>.+?)")}$`, "i");
+}
+
+/** A sentence of the engine in the current language; null where nobody translated it. */
+export function translated(sentence: string): string | null {
+  for (const [pattern, text] of SENTENCES[language] ?? []) {
+    const found = pattern.exec(sentence);
+    if (found) return text.replace(/\{(\w+)\}/g, (_, name: string) => found.groups?.[name] ?? "");
+  }
+  return null;
 }

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { verdict } from "../src/words";
-import { type Key, languageOf, setLanguage, t, TABLES } from "../src/texts";
+import { type Key, languageOf, setLanguage, t, TABLES, translated } from "../src/texts";
 import { PLAN, REFUSAL } from "./fixtures";
 
 afterEach(() => setLanguage("en"));
@@ -35,4 +35,19 @@ test("a verdict reads in Chinese", () => {
   expect(verdict(PLAN).detail).toContain("显存 6.0 / 7.4 GiB");
   expect(verdict(REFUSAL).head).toBe("放不下：内存差 2.5 GiB");
   expect(t("lora.left", { count: 3, reason: "no" })).toBe("未用 3 个：no");
+});
+
+test("sentences of the engine are known in Chinese, others stay as they are", () => {
+  expect(translated("VRAM: 8.00 GiB free, 0.50 GiB margin kept")).toBeNull();
+  setLanguage("zh");
+  const said = {
+    "VRAM: 8.00 GiB free, 0.50 GiB margin kept": "显存空闲 8.00 GiB，预留 0.50 GiB",
+    "2 of 50 blocks resident, 21 in pinned memory, 27 read from disk at every step":
+      "50 个块：2 个常驻显卡，21 个在锁页内存，27 个每步从磁盘读取",
+    "2 GiB more VRAM: 14 s faster (store, 3 resident)": "显存多 2 GiB：快 14 s（store, 3 resident）",
+    "Keys and values wait in host memory": "键和值放在内存里",
+    "2 transfer slot(s) of half a block": "2 个传输槽，每个放半个块",
+  };
+  for (const [sentence, chinese] of Object.entries(said)) expect(translated(sentence)).toBe(chinese);
+  expect(translated("Something new.")).toBeNull();
 });

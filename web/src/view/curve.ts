@@ -111,6 +111,8 @@ export class Curve {
     const { ctx, bbox } = plot;
     ctx.save();
     ctx.font = `${10 * devicePixelRatio}px sans-serif`;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
     this.phases().forEach(([phase, from, to], at) => {
       const left = plot.valToPos(from, "x", true);
       const width = plot.valToPos(to, "x", true) - left;
@@ -120,7 +122,7 @@ export class Curve {
       ctx.globalAlpha = 1;
       ctx.fillStyle = this.colour("--lp-dim");
       const name = phaseName(phase, this.run?.curve.map((point) => point[1]));
-      if (ctx.measureText(name).width < width - 6)
+      if (ctx.measureText(name).width < width - 6 * devicePixelRatio)
         ctx.fillText(name, left + 3 * devicePixelRatio, bbox.top + 10 * devicePixelRatio);
     });
     ctx.restore();

@@ -1,6 +1,6 @@
 /** Elements without a framework. Text is always set as text, never parsed as HTML. */
 
-import { currentLanguage } from "../texts";
+import { currentLanguage, translated } from "../texts";
 
 type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | EventListener | null | undefined>;
@@ -23,11 +23,12 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Something the engine said: English, whatever the panel speaks, so that it is read out as such. */
+/** Something the engine said. What has no translation is marked as English, to be read out as such. */
 export function engine<K extends keyof HTMLElementTagNameMap>(
   selector: K | `${K}.${string}`, text: string,
 ): HTMLElementTagNameMap[K] {
-  return h(selector, { lang: currentLanguage() === "en" ? null : "en" }, text);
+  const own = currentLanguage() === "en" ? text : translated(text);
+  return h(selector, { lang: own == null ? "en" : null }, own ?? text);
 }
 
 /** Replace what `parent` holds; the focused element stays focused if one with its data-key comes. */

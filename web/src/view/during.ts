@@ -5,7 +5,8 @@ import { commas, t } from "../texts";
 import type { Axis, Run } from "../types";
 import { axisName, currentPhase, duration, gib, phaseName, secondsLeft } from "../words";
 import { drawLegend, drawRows } from "./bars";
-import { drawBlocks } from "./blocks";
+import { placesOf } from "../places";
+import { drawBlocks, placementOf } from "./blocks";
 import { Curve, endBytes, sharesOf } from "./curve";
 import { engine, fill, h, section } from "./dom";
 
@@ -93,7 +94,7 @@ export class During {
     this.bar.style.width = `${steps ? (100 * (step ?? 0)) / steps : 0}%`;
     for (const memory of this.memories) memory.draw(run);
     fill(this.rest, drawRows(runRows(run)), drawLegend(true), otherPrograms(run),
-      phase?.startsWith("sample") && run.plan.phases ? drawBlocks(run.plan, phase) : null,
+      phase?.startsWith("sample") ? blocks(run, phase) : null,
       ...run.notices.slice(-3).map((text) => engine("p.lp-notice", text)));
   }
 
@@ -112,6 +113,14 @@ export class During {
     this.said = name + text;
     this.status.textContent = `${name}. ${text}`;
   }
+}
+
+function blocks(run: Run, phase: string): HTMLElement | null {
+  const placement = placementOf(run.plan, phase);
+  if (!placement) return null;
+  return h("div", {},
+    h("h4", {}, t("section.blocks", { count: placesOf(placement).length })),
+    drawBlocks(run.plan, phase));
 }
 
 /** What other programs held when it was planned, where the run itself does not tell. */

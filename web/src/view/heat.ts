@@ -9,6 +9,7 @@ import { axesText, duration, limitName } from "../words";
 import { engine, fill, h } from "./dom";
 
 const GIB = 2 ** 30;
+const FULL_HEAT = 4; // times as slow as the fastest cell; small differences stay pale
 const MOVES: Record<string, [number, number]> = {
   ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0],
 };
@@ -37,8 +38,8 @@ export class Heat {
       h("th", { scope: "row", role: "rowheader" }, String(ram)),
       ...vramGib.map((vram, column) => {
         const cell = lines[ram]?.[column];
-        const heat = !cell?.total_seconds || most <= least ? 0 :
-          Math.log(cell.total_seconds / least) / Math.log(most / least);
+        const slower = cell?.total_seconds ? cell.total_seconds / least : 1;
+        const heat = Math.log(slower) / Math.log(Math.max(FULL_HEAT, most / least));
         return this.cell(cell, vram, ram, row, column, heat, here[0] === row && here[1] === column);
       })));
     fill(this.box, title,

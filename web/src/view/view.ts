@@ -36,6 +36,7 @@ export class View {
     this.during = new During();
     const after = new After();
     const [pastBox, pastBody] = section(t("section.past"), true);
+    pastBox.classList.add("lp-past");
     this.parts = [
       { of: (s) => [s.machine], draw: (s) => fill(machine, machineText(s.machine)) },
       { of: (s) => [s.serverError, s.notices], draw: (s) => drawNotices(notices, s) },
