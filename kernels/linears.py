@@ -135,7 +135,7 @@ def storage(
     if weight.kind == "int8-convrot":
         x = _rotated(x)
     columns, width = weight.codes.shape
-    step = max(1, TILE_BYTES // (width * x.element_size()))
+    step = decoded_columns(width, x.element_size())
     buffer = torch.empty(min(step, columns), width, dtype=out_dtype, device=x.device)
     scales = weight.scale.reshape(-1)
     for first in range(0, columns, step):
@@ -144,6 +144,13 @@ def storage(
         tile = _decode(codes, scales if scales.numel() == 1 else scales[here], buffer)
         torch.mm(x, tile.t(), out=out[:, here])
     return out if weight.bias is None else out.add_(weight.bias.to(out_dtype))
+
+
+def decoded_columns(width: int, item_bytes: int) -> int:
+    """Weight rows that `storage` decodes at once: whole multiples of 128, because an output that
+    begins anywhere else costs up to two thirds of a product's speed."""
+    step = max(1, TILE_BYTES // (width * item_bytes))
+    return step // 128 * 128 or step
 
 
 def column_tiles(rows: int, columns: int, item_bytes: int, multiple: int = 16) -> list[slice]:

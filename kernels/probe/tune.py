@@ -17,19 +17,28 @@ from ..tuning import tuned
 from . import judge
 
 ROWS, WIDTH, COLUMNS = 2560, 5376, 28672  # the feed-forward's first product
+GEMM_TILES = (  # rows, columns, depth, warps, stages, tiles of a band
+    (128, 128, 128, 4, 3, 8),
+    (128, 128, 128, 4, 4, 8),
+    (128, 128, 128, 4, 3, 16),
+    (128, 128, 128, 4, 3, 4),
+    (128, 128, 64, 4, 4, 8),
+    (64, 256, 128, 4, 3, 8),
+    (128, 256, 128, 8, 4, 8),
+    (256, 128, 128, 8, 3, 8),
+    (128, 256, 128, 8, 3, 16),
+)
 Run = Callable[[Mapping[str, int]], Any]
 
 
 def candidates(op: str) -> Iterator[dict[str, int]]:
     """Launch parameters to try for an op."""
     if op in ("int8_gemm", "int8_gemm_bulk"):
-        tiles = [(128, 256, 128), (128, 256, 64), (128, 128, 128), (256, 128, 128), (128, 128, 64)]
-        for (m, n, k), warps, stages in itertools.product(tiles, (4, 8), (3, 4)):
-            if m * n < 128 * 256 or warps == 8:
-                yield {
-                    "BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8,
-                    "num_warps": warps, "num_stages": stages,
-                }  # fmt: skip
+        for m, n, k, warps, stages, group in GEMM_TILES:
+            yield {
+                "BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": group,
+                "num_warps": warps, "num_stages": stages,
+            }  # fmt: skip
     elif op in ("int8_rows", "int8_wide_rows"):
         yield from ({"num_warps": warps} for warps in (4, 8, 16, 32))
     elif op == "elementwise_tile":
@@ -96,10 +105,11 @@ def _runner(op: str, device: torch.device) -> Run:
 
     if op in ("int8_gemm", "int8_gemm_bulk"):
         kernel = getattr(gemm, op)
+        plain = {"BULK": 0} if op == "int8_gemm" else {}
         a, b = codes(ROWS, WIDTH), codes(COLUMNS, WIDTH)
         row_scale, column_scale = (torch.rand(n, device=device) for n in (ROWS, COLUMNS))
         out = torch.empty(ROWS, COLUMNS, dtype=torch.bfloat16, device=device)
-        return lambda values: kernel(a, row_scale, b, column_scale, out, **values)
+        return lambda values: kernel(a, row_scale, b, column_scale, out, **plain, **values)
     if op in ("int8_rows", "int8_wide_rows"):
         width = WIDTH if op == "int8_rows" else COLUMNS // 2
         x = torch.randn(ROWS, width, device=device).to(torch.bfloat16)

@@ -65,11 +65,13 @@ def int8_gemm(
     """a [M, K] times b [N, K] transposed, scaled, into out [M, N] (unit stride along N).
 
     a, b: int8, contiguous; row_scale: float32, M values; column_scale: float32, N values.
-    launch: overrides of the tuned parameters.
+    launch: overrides of the tuned parameters; BULK takes `int8_gemm_bulk` where it can.
     """
     settings = {**tuned("int8_gemm", a.device), **launch}
     rows, width = a.shape
     columns = b.shape[0]
+    if settings.pop("BULK", 0) and width % 16 == 0:
+        return int8_gemm_bulk(a, row_scale, b, column_scale, out, bias, **settings)
     tiles = triton.cdiv(rows, settings["BLOCK_M"]) * triton.cdiv(columns, settings["BLOCK_N"])
     _int8_gemm[(tiles,)](
         a, b, row_scale, column_scale, out if bias is None else bias, out,
@@ -122,6 +124,7 @@ def int8_gemm_bulk(
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     settings = {**tuned("int8_gemm_bulk", a.device), **launch}
+    settings.pop("BULK", 0)
     rows, width = a.shape
     columns = b.shape[0]
     tiles = triton.cdiv(rows, settings["BLOCK_M"]) * triton.cdiv(columns, settings["BLOCK_N"])

@@ -63,25 +63,39 @@ def _butterfly(x, BLOCK: tl.constexpr, STRIDE: tl.constexpr):
 def rotate_reversed(x, BLOCK: tl.constexpr, GROUP: tl.constexpr):
     """x [BLOCK] float32 times the rotation of each group, every group in reversed order."""
     if GROUP >= 4:
-        x = _butterfly(x, BLOCK, 1) * 0.5
+        x = _butterfly(x, BLOCK, 1)
     if GROUP >= 16:
-        x = _butterfly(x, BLOCK, 4) * 0.5
+        x = _butterfly(x, BLOCK, 4)
     if GROUP >= 64:
-        x = _butterfly(x, BLOCK, 16) * 0.5
+        x = _butterfly(x, BLOCK, 16)
     if GROUP >= 256:
-        x = _butterfly(x, BLOCK, 64) * 0.5
+        x = _butterfly(x, BLOCK, 64)
+    if GROUP == 256:
+        x = x * 0.0625
+    elif GROUP == 64:
+        x = x * 0.125
+    elif GROUP == 16:
+        x = x * 0.25
+    elif GROUP == 4:
+        x = x * 0.5
     return x
 
 
 @triton.jit
 def int8_codes(value, kind: tl.constexpr):
     """Codes (as float32) and scale of a rotated row, rounded as the format wants: `value` to the
-    input's dtype, the division in that dtype by the rounded scale (kernels.reference.quantise)."""
+    input's dtype, the division in that dtype by the rounded scale (kernels.reference.quantise).
+
+    One reciprocal a row; its quotient is mended by its own remainder, which gives the rounding of
+    a true division at a fraction of the cost. A divisor that underflows makes every code extreme.
+    """
     value = value.to(kind).to(tl.float32)
     scale = tl.maximum(tl.div_rn(tl.max(tl.abs(value)), 127.0), 1e-30)
-    divisor = tl.where(value == 0.0, 1.0, scale.to(kind).to(tl.float32))
-    code = tl.div_rn(value, divisor).to(kind).to(tl.float32)
-    code = tl.minimum(tl.maximum(code, -128.0), 127.0)
+    divisor = scale.to(kind).to(tl.float32)
+    inverse = tl.where(divisor == 0.0, 1e38, tl.div_rn(1.0, tl.where(divisor == 0.0, 1.0, divisor)))
+    code = value * inverse
+    code = tl.fma(tl.fma(-code, divisor, value), inverse, code)
+    code = tl.minimum(tl.maximum(code.to(kind).to(tl.float32), -128.0), 127.0)
     return (code + ROUND) - ROUND, scale
 
 
