@@ -186,6 +186,9 @@ def generate(
     device: Device = "auto",
     resume: Annotated[Path | None, typer.Option(help="V.request.json of an earlier run.")] = None,
     stop_after: Annotated[str | None, typer.Option(help="encode, first or sample.")] = None,
+    codec: Annotated[
+        str, typer.Option(help="h264, h264_nvenc, webm, or png: --out is then a folder.")
+    ] = "h264",
     preview: Annotated[
         Path | None, typer.Option(help="A JPEG, rewritten while sampling, twice a second at most.")
     ] = None,
@@ -203,7 +206,7 @@ def generate(
     from .engine.inputs import parse_loras, read_prompt, resumed_out
     from .engine.launch import generate as launch
     from .engine.resume import read_request
-    from .engine.run import RunOptions
+    from .engine.run import SUFFIXES, RunOptions
 
     text = read_prompt(prompt, prompt_file, required=resume is None)
     notices: list[str] = []
@@ -223,10 +226,11 @@ def generate(
             references=tuple(map(str, reference or ())), loras=parse_loras(lora or ()),
         )  # fmt: skip
     options = RunOptions(
-        checkpoint=find_checkpoint(checkpoint), out=resumed_out(out, resume), vram_gib=vram_gib,
-        ram_gib=ram_gib, device=device, stop_after=stop_after, resume=resume,
+        checkpoint=find_checkpoint(checkpoint), vram_gib=vram_gib,
+        out=resumed_out(out, resume, SUFFIXES.get(codec, ".mp4")), ram_gib=ram_gib,
+        device=device, stop_after=stop_after, resume=resume,
         keep_prompt=keep_prompt, prompt_given=text is not None, lora_mode=lora_mode,
-        previews=preview is not None,
+        previews=preview is not None, codec=codec,
     )  # fmt: skip
     with console_host(quiet=as_json, preview=preview) as host:
         report = launch(request, options, host, tuple(notices), workers=workers)

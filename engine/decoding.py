@@ -31,10 +31,12 @@ def decode(
     metadata: Mapping[str, Any] | None = None,
     *,
     with_sound: bool = True,
+    codec: str = "h264",
 ) -> Tensor:
     """Phase `decode`: write `out` and return its sound, [2, samples] float32 at 32 kHz.
 
-    metadata: stored in the file. with_sound: mux the sound; it is returned in any case. Raises
+    metadata: stored in the file. with_sound: mux the sound; it is returned in any case. codec: see
+    VideoWriter; one that cannot run here is refused before anything is decoded. Raises
     SaveFailed with what was kept, Cancelled at block borders; then nothing half-written is left.
     """
     with session.phase("decode") as measured:
@@ -45,7 +47,7 @@ def decode(
             session.notice(f"sound: {warning}")
         sound = match_length(raw, geometry)
         session.check_cancelled("decode")
-        identity = f"{latents.sha256} sound={with_sound}"
+        identity = f"{latents.sha256} sound={with_sound} codec={codec}"
         kept = kept_frames(out, identity)
         if kept is not None:
             session.notice("the frames of an earlier start were kept: only saving is repeated")
@@ -55,6 +57,7 @@ def decode(
             out,
             geometry.width_px,
             geometry.height_px,
+            codec=codec,
             audio_sample_rate_hz=AUDIO_SAMPLE_RATE_HZ,
             metadata=metadata,
             identity=identity,

@@ -92,7 +92,7 @@ class RunFiles:
             "first_pass": self.first_pass,
             "conditioning": self.conditioning,
         }
-        return {kind: file.name for kind, file in kinds.items() if file.is_file()}
+        return {kind: file.name for kind, file in kinds.items() if file.exists()}
 
     def kept(self) -> list[str]:
         """Names of the files that a later start can go on from."""

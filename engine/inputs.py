@@ -48,10 +48,10 @@ def parse_loras(given: Sequence[str]) -> tuple[LoraChoice, ...]:
     return tuple(found)
 
 
-def resumed_out(out: Path | None, resume: Path | None) -> Path:
-    """Where the video goes: --out, or beside the run that is resumed."""
+def resumed_out(out: Path | None, resume: Path | None, suffix: str = ".mp4") -> Path:
+    """Where the video goes: --out, or beside the run that is resumed, ending in `suffix`."""
     if out is not None:
         return out
     if resume is None:
         raise RequestError("give --out V.mp4", field="out")
-    return RunFiles.of(resume).video
+    return RunFiles.of(resume).video.with_suffix(suffix)

@@ -46,6 +46,7 @@ from .stages import encode_prompt, sample
 from .versions import read_versions
 
 STOPS = ("encode", "first", "sample")
+SUFFIXES = {"h264": ".mp4", "h264_nvenc": ".mp4", "webm": ".webm", "png": ""}
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class RunOptions:
     out: the video. resume: report or video of an earlier run to go on from. device: auto, cpu or
     cuda. stop_after: encode, first or sample. prompt_given: False when a resumed request came
     without its prompt. metadata: goes into the video file. lora_mode: auto, merged or online.
-    previews: send small pictures while sampling.
+    previews: send small pictures while sampling. codec: of SUFFIXES, which name the file's ending;
+    png makes `out` a folder of pictures with the sound beside them.
     """
 
     checkpoint: Path
@@ -70,6 +72,7 @@ class RunOptions:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     lora_mode: str = "auto"
     previews: bool = False
+    codec: str = "h264"
 
     def __post_init__(self) -> None:
         if self.stop_after is not None and self.stop_after not in STOPS:
@@ -81,10 +84,18 @@ class RunOptions:
             raise RequestError(
                 f"--lora-mode {self.lora_mode!r} is none of {', '.join(MODES)}", field="lora_mode"
             )
-        if self.out.suffix.lower() != ".mp4":
-            raise RequestError(f"{self.out} does not end in .mp4", field="out")
+        suffix = SUFFIXES.get(self.codec)
+        if suffix is None:
+            raise RequestError(
+                f"codec {self.codec!r} is none of {', '.join(SUFFIXES)}", field="codec"
+            )
+        if self.out.suffix.lower() != suffix:
+            wanted = (
+                f"does not end in {suffix}" if suffix else "has an ending; pictures go to a folder"
+            )
+            raise RequestError(f"{self.out} {wanted}", field="out")
         if self.out.is_dir():
-            raise RequestError(f"{self.out} is a folder", field="out")
+            raise RequestError(f"{self.out} is a folder that exists", field="out")
 
 
 def run_request(
@@ -126,7 +137,7 @@ def run_request(
     report.add_span("headers, snapshot, plan", "", started_unix, time.time() - started_unix)
     report.lora = [item.as_json() for item in loras.reports]
     report.run_id = saved.run_id
-    if options.resume is not None and RunFiles.of(options.resume) == files:
+    if options.resume is not None and RunFiles.of(options.resume).report == files.report:
         report.files = dict(saved.files)
     teach = partial(learn, request=request, snapshot=machine, started_unix=started_unix)
     with (
@@ -143,7 +154,10 @@ def run_request(
         if options.stop_after is None:
             assert saved.latents is not None
             report.latents_sha256 = saved.latents.sha256
-            decode(session, request.geometry, saved.latents, models, files.video, options.metadata)
+            decode(
+                session, request.geometry, saved.latents, models, files.video, options.metadata,
+                codec=options.codec,
+            )  # fmt: skip
             report.files["video"] = files.video.name
     return report
 

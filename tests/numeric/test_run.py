@@ -17,10 +17,13 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
+from lowpeak import cli
+from lowpeak.engine import stages
 from lowpeak.engine.errors import (
     Cancelled,
     CheckpointError,
     LowpeakError,
+    MeasuredOverrun,
     RequestError,
     SaveFailed,
 )
@@ -183,6 +186,61 @@ def test_a_cancelled_second_pass_keeps_the_first_and_goes_on_from_it(
     )
     expected = json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
     assert resumed.latents_sha256 == expected
+
+
+@pytest.mark.parametrize("short", ["memory", "weights"])
+def test_a_failed_second_pass_is_resumed_from_the_first(
+    checkpoint: Path, sampled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: str
+) -> None:
+    """Out of memory, or weights that vanish, in the middle of the second pass; then --resume."""
+    out, calls = tmp_path / "v.mp4", []
+    real = stages.euler
+
+    def failing(*given: Any, **named: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise torch.OutOfMemoryError if short == "memory" else CheckpointError("gone")
+        return real(*given, **named)
+
+    kind = MeasuredOverrun if short == "memory" else CheckpointError
+    with monkeypatch.context() as patch, pytest.raises(kind):
+        patch.setattr(stages, "euler", failing)
+        run_request(SMALL, options(checkpoint, out), QuietHost())
+    report = json.loads(RunFiles(out).report.read_text())
+    assert report["files"]["first_pass"] == "v.first.safetensors"
+    assert report["attempts"][0]["outcome"] == kind.__name__
+    steps: list[int] = []
+    monkeypatch.setattr(stages, "euler", lambda *g, **n: (steps.append(1), real(*g, **n))[1])
+    arguments = ["--checkpoint", str(checkpoint), "--resume", str(RunFiles(out).report),
+                 "--device", "cpu", "--stop-after", "sample", "--in-process"]  # fmt: skip
+    assert cli.run(["generate", *arguments]) == 0 and len(steps) == 1
+    expected = json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    assert json.loads(RunFiles(out).report.read_text())["latents_sha256"] == expected
+    assert "first_pass" in json.loads(RunFiles(out).report.read_text())["files"]
+
+
+@pytest.mark.parametrize(("codec", "name"), [("webm", "v.webm"), ("png", "pictures")])
+def test_other_formats_hold_the_same_frames(
+    checkpoint: Path, sampled: Path, tmp_path: Path, codec: str, name: str
+) -> None:
+    for file in (RunFiles(sampled).latents, RunFiles(sampled).report):
+        shutil.copy(file, tmp_path / file.name.replace("v.", f"{Path(name).stem}.", 1))
+    out = tmp_path / name
+    settings = options(checkpoint, out, resume=out, codec=codec)
+    report = run_request(read_request(out), settings, QuietHost())
+    assert report.files["video"] == name
+    if codec == "png":
+        pictures = sorted(out.glob("*.png"))
+        with Image.open(pictures[0]) as first:
+            assert len(pictures) == 22 and first.size == (256, 256)
+        assert len(list(out.glob("*.wav"))) == 1
+    else:
+        found = probe(out)
+        assert [item["kind"] for item in found["streams"]] == ["video", "audio"]
+        assert found["streams"][0]["codec"] in ("av1", "vp9") and "webm" in found["format"]
+        assert read_video(out).shape == (22, 256, 256, 3)
+    with pytest.raises(RequestError, match=r"ending|end in"):
+        options(checkpoint, tmp_path / "v.mp4", codec=codec)
 
 
 def test_what_another_run_left_under_the_same_name_is_not_used(

@@ -138,13 +138,23 @@ def test_the_demo_leaves_video_report_and_picture_and_reuses_its_checkpoint(
     monkeypatch.setattr(demo, "REQUEST", small)
     code, document = answer(capsys, "demo", "--out", str(tmp_path / "out"))
     assert code == 0
-    assert [stream["kind"] for stream in probe(document["video"])["streams"]] == ["video", "audio"]
+    found = probe(document["video"])  # what ffprobe would say
+    picture, sound = found["streams"]
+    assert found["index_in_front"] and "mp4" in found["format"]
+    assert found["metadata"]["lowpeak"] == "demo" and found["metadata"]["lowpeak_settings_sha256"]
+    assert picture["codec"] == "h264" and picture["pixel_format"] == "yuv420p"
+    assert (picture["width"], picture["height"], picture["packets"]) == (256, 256, 22)
+    assert picture["frames_per_second"] == 24 and picture["start_seconds"] == 0
+    colours = ("color_space", "color_primaries", "color_transfer", "color_range")
+    assert [picture[name] for name in colours] == [1, 1, 1, 1]  # BT.709, limited range
+    assert (sound["codec"], sound["sample_rate_hz"], sound["channels"]) == ("aac", 32_000, 2)
+    assert abs(sound["seconds"] - 22 / 24) < 0.05
     report = json.loads(Path(document["report"]).read_text())
     assert report["latents_sha256"] == document["latents_sha256"]
-    picture = Path(document["memory"]).read_text()
-    ElementTree.fromstring(picture)
+    drawn = Path(document["memory"]).read_text()
+    ElementTree.fromstring(drawn)
     for item in report["phases"]:
-        assert item["phase"] in picture
+        assert item["phase"] in drawn
     made = Path(document["checkpoint"])
     before = digest_of(made)
     assert demo.find_toy(made, QuietHost()) == made and digest_of(made) == before
