@@ -22,6 +22,7 @@ from .planner.types import HardwareSnapshot, ModelFacts, Placement, Plan
 from .request import Request
 from .units import format_gib, format_seconds
 
+ALLOCATOR_TERM = "decoder's allocator slack"  # a CPU's memory comes back at once
 PROCESS_TERMS = ("interpreter and libraries", "sampling worker's host memory")
 BF16_TERMS = (  # what a CPU computes in float32 instead
     "key/value ring", "key/value store", "key/value chunks in flight", "dense-row accumulators",
@@ -206,7 +207,7 @@ def _folded_onto_host(
             }
         ]
         for term in phase["terms"]:
-            if term["name"] in OUTSIDE_TERMS:
+            if term["name"] in (*OUTSIDE_TERMS, ALLOCATOR_TERM):
                 continue
             if term["unit"] == "vram_bytes":
                 wider = 2 if term["name"] in BF16_TERMS else 1

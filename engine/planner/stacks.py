@@ -150,7 +150,7 @@ class DecodeSearch:
             linear / rows["rates.gemm_bf16"]
             + attention / rows["rates.attention"]
             + moved / rows["rates.copy"]
-        ) / rows["rates.sustained"]
+        ) / (rows["rates.sustained"] * rows["rates.decoder"])
         self.tiles, self.clips = self.work.tiles, self.work.clips
         self.block = facts.vae_block_bytes
         self.upload = self.block / rows["rates.link"]
@@ -169,8 +169,7 @@ class DecodeSearch:
         frame = video.width_px * video.height_px * 3
         batch = rows["memory.decoder_batch_tiles"] * tokens
         hidden_share = facts.vae_hidden / ModelFacts().vae_hidden
-        return [
-            *_base(rows),
+        shaped = [
             term("decoder root", _VAE_ROOT_BYTES, VRAM),
             term("tile rows", group * tokens * facts.vae_hidden * FP32, VRAM),
             term(
@@ -184,6 +183,16 @@ class DecodeSearch:
                 rows["memory.decoder_frames"] * frame * FP32,
                 VRAM,
                 rows.source("memory.decoder_frames"),
+            ),
+        ]
+        return [
+            *_base(rows),
+            *shaped,
+            term(
+                "decoder's allocator slack",
+                (rows["memory.decoder_slack"] - 1) * total(shaped, VRAM),
+                VRAM,
+                rows.source("memory.decoder_slack"),
             ),
             term("frames for the encoder", 2 * 28 * frame, RAM),
         ]
