@@ -78,7 +78,7 @@ def audio_state(seed: int) -> State:
         if name.endswith("filter"):
             state[name] = kaiser_sinc(2).reshape(shape)
         elif name.endswith("act.alpha") or name.endswith("act.beta") or name.endswith("bias"):
-            state[name] = torch.zeros(shape)
+            state[name] = torch.full(shape, -4.0 if name == "logs_proj.bias" else 0.0)
         elif name.endswith("alpha") or "norm" in name:
             state[name] = torch.ones(shape)
         else:
@@ -86,6 +86,8 @@ def audio_state(seed: int) -> State:
             state[name] = torch.randn(shape, generator=generator) / math.sqrt(fan)
             if ".convs2." in name:
                 state[name] *= 0.3
+            if "logs_proj" in name:
+                state[name] *= 0.1
             if "conv_post" in name:  # far from the clamp at +-1, where no gradient passes
                 state[name] *= 0.05
     return state

@@ -134,13 +134,16 @@ def train_audio(run: Run, budget_s: float) -> State:
         mean, log_deviation = encode_raw(wave, state, AUDIO)
         log_deviation = log_deviation.clamp(-10, 3)
         z = mean + log_deviation.exp() * torch.randn_like(mean)
-        z = z + LATENT_NOISE * torch.rand(len(z), 1, 1, device=z.device) * torch.randn_like(z)
+        # Noise and the spectrum come late: with them a fresh decoder learns silence and stays there.
+        late = min(1.0, max(0.0, (trainer.done - 0.3) / 0.3))
+        most = late * LATENT_NOISE
+        z = z + most * torch.rand(len(z), 1, 1, device=z.device) * torch.randn_like(z)
         made = decode_raw(z, state, AUDIO)
         divergence = mean.square() + (2 * log_deviation).exp() - 1 - 2 * log_deviation
         trainer.step(
             {
                 "wave": 20 * (made - wave).square().mean(),
-                "spectrum": 0.1 * _spectral(made[:, 0], wave[:, 0]),
+                "spectrum": 0.1 * late * _spectral(made[:, 0], wave[:, 0]),
                 "kl": KL_WEIGHT * divergence.mean(),
             }
         )
