@@ -134,7 +134,7 @@ def train_audio(run: Run, budget_s: float) -> State:
         mean, log_deviation = encode_raw(wave, state, AUDIO)
         log_deviation = log_deviation.clamp(-10, 3)
         z = mean + log_deviation.exp() * torch.randn_like(mean)
-        # Noise and the spectrum come late: with them a fresh decoder learns silence and stays there.
+        # Noise and the spectrum come late: with them a fresh decoder learns silence for good.
         late = min(1.0, max(0.0, (trainer.done - 0.3) / 0.3))
         most = late * LATENT_NOISE
         z = z + most * torch.rand(len(z), 1, 1, device=z.device) * torch.randn_like(z)
