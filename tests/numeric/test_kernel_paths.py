@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from lowpeak.engine.sampling.schedules import schedule
 from lowpeak.engine.streamed import StreamedDenoiser
 from lowpeak.engine.toy import write_toy
 from lowpeak.kernels.catalogue import CATALOGUE
-from lowpeak.kernels.compose import Unusable, choose_ops
+from lowpeak.kernels.compose import Unusable, choose_ops, compute_dtype
 from lowpeak.kernels.machine import Machine
 from lowpeak.kernels.registry import Implementation, Needs, Verdict
 from lowpeak.kernels.weights import Activation
@@ -38,10 +40,14 @@ def checkpoint(request, tmp_path_factory):
     return open_checkpoint(folder)
 
 
-def velocities(checkpoint, options: KernelOptions | None) -> tuple[torch.Tensor, str]:
+def velocities(
+    checkpoint, options: KernelOptions | None, dtype: torch.dtype | None = None
+) -> tuple[torch.Tensor, str]:
     step = schedule(8).steps()[2]
     placement = pinned_placement(checkpoint.config.layers, transfer_slots=1)
-    denoiser = StreamedDenoiser(checkpoint, (step.distinct,), placement, CPU, kernels=options)
+    denoiser = StreamedDenoiser(
+        checkpoint, (step.distinct,), placement, CPU, dtype=dtype, kernels=options
+    )
     try:
         geometry = Geometry(256, 256, 39)
         layout, text, video, audio = random_pass(checkpoint, geometry, 20)
@@ -64,6 +70,39 @@ def test_a_forced_path_runs_whole_blocks_and_agrees(checkpoint) -> None:
         got, ran = velocities(checkpoint, linear_options(gemm, kind))
         assert ran == gemm
         assert float(torch.cosine_similarity(got.double(), right.double(), dim=0)) > least
+
+
+def test_turing_computes_in_half_precision_between_its_products(checkpoint) -> None:
+    """The path of a card before Ampere, on a CPU: float16, decoded weights or int8 products."""
+    kind = checkpoint.weight_format
+    turing = Machine("linux", "cuda", "2080 Ti", (7, 5))
+    assert compute_dtype(turing) == torch.float16
+    right, _ = velocities(checkpoint, None)
+    gemm = "int8-library" if kind == "int8-convrot" else "storage"
+    got, ran = velocities(checkpoint, linear_options(gemm, kind), torch.float16)
+    assert ran == gemm and bool(torch.isfinite(got).all())
+    assert float(torch.cosine_similarity(got.double(), right.double(), dim=0)) > 0.998
+
+
+def test_nothing_needs_an_optional_package_to_be_imported() -> None:
+    """Every optional package is out of reach: kernels are chosen, reasons name what is missing."""
+    lines = (
+        "import sys",
+        "for name in ('triton', 'comfy_kitchen', 'flash_attn', 'sageattention', 'sageattn3'):",
+        "    sys.modules[name] = None",
+        "import torch",
+        "from lowpeak.engine.kernels_here import choose_kernels",
+        "from lowpeak.kernels import linears, vendor",
+        "from lowpeak.kernels.probe import table",
+        "from lowpeak.kernels.machine import read_machine",
+        "found = choose_kernels(torch.device('cpu'), head_dim=128, kind='int8-convrot')",
+        "assert found.chosen['linear'] == 'reference', found",
+        "assert set(read_machine(torch.device('cpu')).packages) == {'torch'}",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_format_that_the_checkpoint_does_not_hold_is_refused() -> None:
