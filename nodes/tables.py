@@ -127,7 +127,7 @@ LOAD_MODEL = NodeTable(
            advanced=True),
         In("keep_warm", "bool", "Keep the blocks in host memory after a run, so that the next one "
            "reads nothing. They leave when ComfyUI wants memory, with its 'free memory' button, "
-           "and after 15 minutes.", False, advanced=True),
+           "and after 15 minutes.", False, optional=True, advanced=True),
     ),
     (Out("model", MODEL, "Handle of the checkpoint: paths and sizes, no tensors."),),
     ("minimax h3 loader", "vdn loader", "low vram video model"),

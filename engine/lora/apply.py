@@ -25,6 +25,7 @@ from ...kernels.weights import FP8_MAX, Weight
 from ..model.modulation import adaln_table
 from .binding import Part
 from .modules import other_spelling
+from .rows import plain_adder, row_adder
 
 
 @dataclass(frozen=True)
@@ -243,21 +244,11 @@ def _row_totals(
 ) -> Callable[[slice], Tensor]:
     """Rows of the dequantised weight plus all deltas, fp32 on `device`, on demand.
 
-    weight: codes anywhere, scale on `device`. With low-rank deltas nothing larger than the rows
-    asked for is made; others are expanded whole.
+    weight: codes anywhere, scale on `device`. Nothing larger than the rows asked for is made.
     """
     assert weight.scale is not None
-    placed = [d.on(device) if isinstance(d, Difference) else d.to(device) for d in deltas]
-    factors = [d.factors() if isinstance(d, Difference) else None for d in placed]
-    if any(item is None for item in factors):
-        codes = weight.codes.to(device)
-        base = quantise.dequantise(Weight(weight.kind, codes, weight.scale), group)
-        whole = base.clone()
-        for delta in placed:
-            whole += _resolved(delta, base)
-        return lambda rows: whole[rows]
 
-    def rows_of(rows: slice) -> Tensor:
+    def base(rows: slice) -> Tensor:
         scale = weight.scale
         assert scale is not None
         if scale.numel() > 1 or len(weight.codes) == 1:
@@ -265,10 +256,20 @@ def _row_totals(
         if weight.kind == "int8-convrot":
             scale = scale.reshape(-1, 1)
         codes = weight.codes[rows].to(device, non_blocking=True)
-        total = quantise.dequantise(Weight(weight.kind, codes, scale), group)
-        for item in factors:
-            assert item is not None
-            total.addmm_(item.up[rows], item.down, alpha=item.scale)
+        return quantise.dequantise(Weight(weight.kind, codes, scale), group)
+
+    adders = [
+        row_adder(d.on(device), len(weight.codes), base)
+        if isinstance(d, Difference)
+        else plain_adder(d)
+        for d in deltas
+    ]
+
+    def rows_of(rows: slice) -> Tensor:
+        original = base(rows)
+        total = original.clone() if len(adders) > 1 else original
+        for add in adders:
+            add(total, rows, original)
         return total
 
     return rows_of

@@ -102,6 +102,11 @@ class ComfyServer:
             self._process.kill()
             self._process.wait()
 
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self._process.pid
+
     def url(self, path: str) -> str:
         """Address of a route."""
         return f"http://127.0.0.1:{self.port}{path}"

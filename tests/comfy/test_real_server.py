@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
@@ -256,7 +257,7 @@ def test_stop_interrupts_within_a_second_and_the_next_run_is_right(server: Any) 
     ended = next(t for t, kind, _ in outcome.events if kind == "execution_interrupted")
     steps = [t for t, kind, data in outcome.events if kind == "progress"]
     print(f"interrupted {ended - asked[0]:.2f} s after asking ({len(steps)} progress events)")
-    assert ended - asked[0] < 1.0 + 0.5 * os.getloadavg()[0], "machine load allowed for"
+    assert ended - asked[0] < 0.5 + 0.25 * os.getloadavg()[0], "machine load allowed for"
     run = server.get(f"/lowpeak/runs/{outcome.prompt_id}")
     assert run["status"] == "cancelled"
     again = server.run(workflow("text_to_video_light", seed=32))
@@ -294,6 +295,38 @@ def test_free_memory_empties_the_cache_and_the_next_run_gives_the_same(server: A
     digests = [server.get(f"/lowpeak/runs/{run.prompt_id}")["report"]["latents_sha256"]
                for run in (first, second)]  # fmt: skip
     assert digests[0] == digests[1]
+
+
+def worker_pids(server: Any) -> list[int]:
+    """Worker processes of the server."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            line = (folder / "cmdline").read_bytes()
+        except (OSError, IndexError):
+            continue
+        if parent == str(server.pid) and b"worker/boot.py" in line:
+            found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+def test_a_warm_worker_serves_the_next_run_and_leaves_when_memory_is_wanted(server: Any) -> None:
+    assert worker_pids(server) == []
+    first = server.run(workflow("text_to_video_light", seed=61, keep_warm=True))
+    assert first.ended == "execution_success", first.error
+    kept = worker_pids(server)
+    assert len(kept) == 1
+    assert server.run(workflow("text_to_video_light", seed=62, keep_warm=True)).ended
+    assert worker_pids(server) == kept, "the same process took the second run"
+    server.post("/free", {"unload_models": True})
+    limit = time.monotonic() + 30
+    while worker_pids(server) and time.monotonic() < limit:
+        time.sleep(0.2)
+    assert worker_pids(server) == [], "the 'free memory' button ends it"
+    cold = server.run(workflow("text_to_video_light", seed=62, keep_warm=False))
+    assert cold.ended == "execution_success" and worker_pids(server) == []
 
 
 def test_help_pages_and_locales_are_served(server: Any) -> None:

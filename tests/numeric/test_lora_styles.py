@@ -14,6 +14,7 @@ from torch import Tensor
 
 from lowpeak.engine.lora.apply import (
     MERGE_TILE_ROWS,
+    Difference,
     adaln_table_with,
     add_online_,
     merge_into,
@@ -544,6 +545,45 @@ def test_a_merge_in_row_tiles_is_the_merge_of_the_whole_weight(tmp_path, kind) -
     again = merge_quantised(base.codes, base.scale, kind, [differences[0].delta()])
     assert torch.equal(again[0].view(torch.uint8), whole.codes.view(torch.uint8))
     assert loras.host_bytes == 4 * 3 * (32 + rows)
+
+
+@pytest.mark.parametrize("style", ["lokr", "loha", "dora", "dora by column", "diff", "mid"])
+def test_every_style_merges_by_rows_without_a_whole_difference(
+    tmp_path, style, monkeypatch
+) -> None:
+    draw = torch.Generator().manual_seed(3)
+    m, rows, columns = "diffusion_model.blocks.0.mlp.fc1", 900, 48  # fc1: halves change places
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=draw) * 0.3
+
+    pair = {f"{m}.lora_A.weight": normal(3, columns), f"{m}.lora_B.weight": normal(rows, 3)}
+    tensors = {
+        "lokr": {f"{m}.lokr_w1": normal(6, 4), f"{m}.lokr_w2_a": normal(150, 5),
+                 f"{m}.lokr_w2_b": normal(5, 12)},
+        "loha": {f"{m}.hada_w1_a": normal(rows, 3), f"{m}.hada_w1_b": normal(3, columns),
+                 f"{m}.hada_w2_a": normal(rows, 3), f"{m}.hada_w2_b": normal(3, columns)},
+        "dora": pair | {f"{m}.dora_scale": normal(rows, 1).abs() + 0.5},
+        "dora by column": pair | {f"{m}.dora_scale": normal(1, columns).abs() + 0.5},
+        "diff": {f"{m}.diff": normal(rows, columns)},
+        "mid": {f"{m}.lora_down.weight": normal(3, columns), f"{m}.lora_up.weight": normal(rows, 3),
+                f"{m}.lora_mid.weight": normal(3, 3), f"{m}.dora_scale": normal(rows, 1).abs() + 1},
+    }[style]  # fmt: skip
+    shapes = ModelShapes.from_parameters(
+        {"transformer_blocks.0.ff.net.0.proj.weight": (rows, columns)}, adaln_tables=False
+    )
+    loras = one(write(tmp_path / "x.safetensors", tensors), 0.6, shapes)
+    (differences,) = loras.differences.values()
+    base = quantise.quantise_weight(normal(rows, columns), "fp8-rowwise")
+    plain = quantise.dequantise(base)
+    exact = quantise.quantise_weight(plain + differences[0].delta(plain), "fp8-rowwise")
+    monkeypatch.setattr(Difference, "delta", lambda *given: pytest.fail("expanded whole"))
+    codes, scale = merge_quantised(base.codes, base.scale, "fp8-rowwise", differences)
+    torch.testing.assert_close(scale, exact.scale, rtol=1e-5, atol=0)
+    differ = codes.view(torch.uint8) != exact.codes.view(torch.uint8)
+    assert differ.float().mean() < 2e-3, style
+    changed = quantise.dequantise(Weight("fp8-rowwise", codes, scale)) - plain
+    assert float(changed.abs().max()) > 0.1
 
 
 def test_a_branch_adds_in_another_dtype_too() -> None:
