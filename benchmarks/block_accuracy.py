@@ -74,6 +74,8 @@ class Run:
         grid = sizes["grid"]
         self.rows = sizes["global_rows"] + sizes["frames"] * grid[0] * grid[1]
         x, self.table = synthetic.residual_and_table(config, self.rows, device, torch.bfloat16)
+        for column in (2, 5):  # gates of size one: the block changes x by as much as x is
+            self.table[:, column * config.hidden : (column + 1) * config.hidden] *= 5
         generator = torch.Generator(device).manual_seed(4)
         channels = torch.randperm(config.hidden, generator=generator, device=device)
         x[:, channels[:OUTLIERS]] *= OUTLIER_GAIN
