@@ -65,9 +65,10 @@ def block_lines() -> list[str]:
     lines = [
         BLOCKS_TITLE,
         f"Written from `docs/benchmarks/{BLOCKS.name}` (`benchmarks/block_accuracy.py`):",
-        f"{about['device']}, torch {versions['torch']}, Triton {versions['triton']}, {about['rows']} rows,",
-        f"random weights, {outliers['channels']} channels of x {outliers['gain']:g} times as large and as",
-        f"many shifted by {outliers['offset']:g}, gates of size one. Cosines of x after the block, and of",
+        f"{about['device']}, torch {versions['torch']}, Triton {versions['triton']},",
+        f"{about['rows']} rows, random weights, {outliers['channels']} channels of x",
+        f"{outliers['gain']:g} times as large and as many shifted by {outliers['offset']:g}, gates",
+        "of size one. Cosines of x after the block, and of",
         "what the block adds to x; the last column is against the plain block in float32.",
         "",
         "| weights | path | cosine to bf16 | of what is added | error of what is added |",
