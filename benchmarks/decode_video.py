@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from lowpeak.engine.geometry import Geometry
-from lowpeak.engine.media import BackgroundFrames, VideoWriter
+from lowpeak.engine.media_queue import BackgroundFrames
 from lowpeak.engine.meter import Meter, resident_bytes
 from lowpeak.engine.vae.config import PUBLISHED_VIDEO_MEAN, PUBLISHED_VIDEO_STD, VideoVaeConfig
 from lowpeak.engine.vae.decoder import decode_video
@@ -88,6 +88,8 @@ def measure(
             with ExitStack() as open_files:
                 sink: Any = Dropped()
                 if write:
+                    from lowpeak.engine.media import VideoWriter  # needs the media library
+
                     sink = open_files.enter_context(
                         VideoWriter(write, geometry.width_px, geometry.height_px)
                     )

@@ -19,6 +19,7 @@ import torch
 
 from .bench import bench_step, context_bytes, disk_rate, limit_ram, limit_vram, ram_peak_bytes
 from .capacity_grid import capacity_rows
+from .device import choose_device
 from .doctor import link_rate
 from .errors import MeasuredOverrun
 from .forecast import forecast_for_run, phase_forecasts, placements_of
@@ -29,7 +30,6 @@ from .models import ModelSet, open_models
 from .planner.calibration import choose_calibration
 from .planner.types import HardwareSnapshot, ModelFacts, Placement
 from .request import Request
-from .run import choose_device
 from .sampling.schedules import schedule
 from .snapshot import cap_snapshot, read_snapshot
 from .streamed import StreamedDenoiser

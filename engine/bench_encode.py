@@ -19,10 +19,10 @@ import torch
 
 from .blocks.memory import HostBuffer
 from .blocks.store import READERS
+from .device import choose_device
 from .errors import CheckpointError
 from .meter import Meter, resident_bytes
 from .parts import TEXT, find_part
-from .run import choose_device
 from .text.encoder import TextEncoder, open_text_encoder
 from .text.qwen import QwenTextEncoder
 from .text.qwen_source import SpanSource

@@ -36,7 +36,7 @@ def decode(
     """Phase `decode`: write `out` and return its sound, [2, samples] float32 at 32 kHz.
 
     metadata: stored in the file. with_sound: mux the sound; it is returned in any case. codec: see
-    VideoWriter; one that cannot run here is refused before anything is decoded. Raises
+    VideoWriter; one that cannot run here is refused before any frame. Raises
     SaveFailed with what was kept, Cancelled at block borders; then nothing half-written is left.
     """
     with session.phase("decode") as measured:

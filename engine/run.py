@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .condition_encoder import ConditionEncoder, with_reference_transformer
 from .decoding import decode
+from .device import choose_device
 from .errors import Cancelled, LowpeakError, RequestError
 from .events import Host
 from .files import RunFiles, SampledLatents, save_latents, write_json
@@ -28,6 +28,7 @@ from .kernels_here import name_changes
 from .learning import learn, learned_margins
 from .lora.loraset import LoraSet
 from .lora.planned import plan_with_loras
+from .media_encode import FORMATS, choose_encoder
 from .meter import resident_bytes
 from .models import ModelSet, open_models
 from .pictures import load_pictures
@@ -103,6 +104,8 @@ def run_request(
 ) -> RunReport:
     """Make the video of `request`. Raises any LowpeakError; see the module's first lines."""
     started_unix = time.time()
+    if options.stop_after is None and FORMATS[options.codec].encoders:
+        choose_encoder(FORMATS[options.codec])  # refused now, not after the sampling
     files = RunFiles(options.out)
     make_folder(files.video.parent)
     saved = load_saved(request, options.resume, prompt_given=options.prompt_given)
@@ -286,15 +289,6 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as refused:
         raise RequestError(f"{folder} cannot be made: {refused}", field="out") from refused
-
-
-def choose_device(name: str) -> torch.device:
-    """auto takes CUDA when there is any. Raises RequestError for a device that is not here."""
-    if name not in ("auto", "cpu", "cuda"):
-        raise RequestError(f"device {name!r} is none of auto, cpu, cuda", field="device")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise RequestError("no CUDA device is usable here; try --device cpu", field="device")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def begin_report(

@@ -18,10 +18,11 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from lowpeak import cli
-from lowpeak.engine import stages
+from lowpeak.engine import media_encode, stages
 from lowpeak.engine.errors import (
     Cancelled,
     CheckpointError,
+    KernelUnavailable,
     LowpeakError,
     MeasuredOverrun,
     RequestError,
@@ -32,6 +33,7 @@ from lowpeak.engine.files import RunFiles, load_latents
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.launch import generate
 from lowpeak.engine.media import probe, read_video
+from lowpeak.engine.media_encode import FORMATS
 from lowpeak.engine.request import LoraChoice, Request
 from lowpeak.engine.resume import read_request
 from lowpeak.engine.run import RunOptions, run_request
@@ -241,6 +243,16 @@ def test_other_formats_hold_the_same_frames(
         assert read_video(out).shape == (22, 256, 256, 3)
     with pytest.raises(RequestError, match=r"ending|end in"):
         options(checkpoint, tmp_path / "v.mp4", codec=codec)
+
+
+def test_an_encoder_that_is_not_here_is_refused_before_anything_is_sampled(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FORMATS, "h264_nvenc", replace(FORMATS["h264"], encoders=("no_such",)))
+    monkeypatch.setitem(media_encode._OPTIONS, "no_such", {})
+    with pytest.raises(KernelUnavailable, match="no_such"):
+        run_request(SMALL, options(checkpoint, tmp_path / "v.mp4", codec="h264_nvenc"), QuietHost())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_another_run_left_under_the_same_name_is_not_used(
