@@ -72,7 +72,8 @@ def choose_ops(
     machine = machine or read_machine(device)
     dtype = dtype or compute_dtype(machine)
     question = Question(str(dtype).removeprefix("torch."), head_dim, kind)
-    force, verdicts = force or {}, verdicts or {}
+    forced: Mapping[str, str] = force or {}
+    verdicts = verdicts or {}
     found: dict[str, Chosen] = {}
 
     def ask(op: str, kind: str) -> tuple[Chosen, Any]:
@@ -85,7 +86,7 @@ def choose_ops(
                 machine,
                 replace(question, kind=kind),
                 verdicts=verdicts.get(verdict_key(op, kind)),
-                force=force.get(op),
+                force=forced.get(op),
                 allow_quantised=allow_quantised,
             )
             if chosen.implementation is None:
@@ -104,7 +105,7 @@ def choose_ops(
     paths = {kind: (found["linear"], loaded["linear"])}
     for other in KINDS:
         if other not in paths:
-            force = {}  # a forced path is for the checkpoint's own kind
+            forced = {}  # a forced path is for the checkpoint's own kind
             chosen, function = ask("linear", other)
             if function is not None:
                 paths[other] = (chosen, function)
