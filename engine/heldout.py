@@ -53,6 +53,7 @@ class Case:
 CASES = (
     Case("small-320", 320, 320, 22, 24, 64, 2, "calibration", seconds=4),
     Case("small-480", 480, 480, 124, 24, 64, 2, "calibration", seconds=5),
+    Case("small-960", 960, 960, 39, 24, 64, 2, "calibration", seconds=6),
     Case("288x480x22", 288, 480, 22, 4, 32, 2, seconds=4),
     Case("512x288x90", 512, 288, 90, 4, 24, 2, seconds=4),
     Case("672x384x362", 672, 384, 362, 4, 32, seconds=8),

@@ -9,7 +9,7 @@ Pure: reads values, returns values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..geometry import Geometry
@@ -66,6 +66,9 @@ def compare(row: Mapping[str, Any], facts: ModelFacts, calibration: Calibration)
     """Price what a step row ran."""
     known = {key: row["placement"][key] for key in vars(Placement()) if key in row["placement"]}
     place = Placement(**known)
+    blocks = place.resident_blocks + place.pinned_blocks + place.disk_blocks
+    if blocks != facts.blocks:  # a cut checkpoint: as many blocks as it was run with
+        facts = replace(facts, blocks=blocks)
     geometry = Geometry(row["width"], row["height"], row["frames"])
     work = Workload(geometry, facts, int(row.get("text_rows", 256)))
     memory = SampleMemory(work, calibration, "linux", 8)

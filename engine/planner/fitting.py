@@ -7,7 +7,6 @@ turn: how far beyond a forecast that never saw it a run can be. Pure: reads valu
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ QUIET_STALL = 0.02  # share of a step that may be spent waiting in a row that te
 LEAST_ALLOCATOR_BYTES = 1 << 20
 LEAST_MARGIN_BYTES = 64 << 20
 LEAST_SECONDS = 1e-7
+SCALES = (1.0, 1.5e-4, 0.05)  # how far slowness, launch and step may be expected to move
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -197,7 +197,10 @@ def _fit_host(fit: Fit) -> None:
 
 
 def _fit_seconds(fit: Fit) -> None:
-    """Sustained rates and the start of kernels, then what surrounds the blocks of a step."""
+    """Sustained rates, the start of kernels, and what surrounds the blocks of a step.
+
+    Only steps that wait for nothing teach. What they do not tell apart stays near the row before.
+    """
     quiet = [
         item
         for item in fit.compared()
@@ -216,43 +219,65 @@ def _fit_seconds(fit: Fit) -> None:
         block = block_seconds(work, bare)
         busy = block.attention + block.ffn + (block.recompute if again else 0.0)
         count, measured = work.facts.blocks, item.row["seconds_per_step"]
-        rest = (measured - fit.calibration["rates.step"]) / measured
-        points.append((count * busy / measured, count * work.launches / measured, rest))
-    slowness, launch = least_squares(points, fit.calibration["rates.launch"])
-    errors = [abs(slowness * w + launch * n - rest) for w, n, rest in points]
+        points.append((count * busy / measured, count * work.launches / measured, 1 / measured))
+    rows = fit.calibration
+    usual = 1 / rows["rates.sustained"], rows["rates.launch"], rows["rates.step"]
+    found = positive_least_squares(points, usual)
+    errors = [
+        abs(sum(x * part for x, part in zip(found, point, strict=True)) - 1) for point in points
+    ]
     source = f"steps that wait for nothing, {len(points)} row(s)"
+    slowness, launch, around = found
     fit.learn("rates.sustained", 1 / slowness, max(errors), "1", source)
     fit.learn("rates.launch", max(launch, LEAST_SECONDS), max(errors), "s", source)
-    around = [
-        fit.calibration["rates.step"] + item.row["seconds_per_step"] - item.step.total
-        for item in fit.compared()
-        if item.step.limited_by == "link" and not item.placement.disk_blocks
-    ]
-    if around and statistics.median(around) > 0:
-        fit.learn_values(
-            "rates.step", [max(x, 1e-4) for x in around], statistics.median, "s",
-            "steps that wait for the link",
-        )  # fmt: skip
+    fit.learn("rates.step", max(around, LEAST_SECONDS), max(errors), "s", source)
 
 
-def least_squares(
-    points: Sequence[tuple[float, float, float]], usual_launch: float
-) -> tuple[float, float]:
-    """(x, y) >= 0 that bring x w + y n nearest to r over points (w, n, r).
+def positive_least_squares(
+    points: Sequence[Sequence[float]], usual: Sequence[float], weight: float = 0.002
+) -> list[float]:
+    """x >= 0 that bring the products x . p nearest to 1 over the points p.
 
-    Points that tell the two apart badly leave y at `usual_launch`.
+    Each x is also drawn to its usual value, as weakly as `weight` of a point for each `SCALES` of
+    distance: directions that the points leave open stay there. Every set of positive unknowns is
+    solved; the best one is kept.
     """
-    ww = sum(w * w for w, _, _ in points)
-    wn = sum(w * n for w, n, _ in points)
-    nn = sum(n * n for _, n, _ in points)
-    wr = sum(w * r for w, _, r in points)
-    nr = sum(n * r for _, n, r in points)
-    determinant = ww * nn - wn * wn
-    if determinant > 1e-3 * ww * nn:
-        x, y = (wr * nn - nr * wn) / determinant, (nr * ww - wr * wn) / determinant
-        if x > 0 and y > 0:
-            return x, y
-        if x > 0:
-            return wr / ww, 0.0
-    x = (wr - usual_launch * wn) / ww
-    return (x, usual_launch) if x > 0 and math.isfinite(x) else (wr / ww, 0.0)
+    count = len(usual)
+    rows = [(list(point), 1.0) for point in points]
+    for index, (value, scale) in enumerate(zip(usual, SCALES, strict=True)):
+        pull = [0.0] * count
+        pull[index] = weight / scale
+        rows.append((pull, weight * value / scale))
+    best: tuple[float, list[float]] | None = None
+    for chosen in range(1, 1 << count):
+        used = [index for index in range(count) if chosen >> index & 1]
+        matrix = [[sum(p[i] * p[j] for p, _ in rows) for j in used] for i in used]
+        right = [sum(p[i] * target for p, target in rows) for i in used]
+        solved = _solve(matrix, right)
+        if solved is None or min(solved) < 0:
+            continue
+        x = [0.0] * count
+        for index, value in zip(used, solved, strict=True):
+            x[index] = value
+        loss = sum((sum(a * b for a, b in zip(x, p, strict=True)) - t) ** 2 for p, t in rows)
+        if x[0] > 0 and (best is None or loss < best[0]):
+            best = loss, x
+    return list(usual) if best is None else best[1]
+
+
+def _solve(matrix: list[list[float]], right: list[float]) -> list[float] | None:
+    """Gaussian elimination with pivots; None for a singular matrix."""
+    rows = [[*line, value] for line, value in zip(matrix, right, strict=True)]
+    size = len(rows)
+    for column in range(size):
+        pivot = max(range(column, size), key=lambda index: abs(rows[index][column]))
+        if abs(rows[pivot][column]) < 1e-300:
+            return None
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        for index in range(size):
+            if index != column:
+                factor = rows[index][column] / rows[column][column]
+                rows[index] = [
+                    a - factor * b for a, b in zip(rows[index], rows[column], strict=True)
+                ]
+    return [rows[index][size] / rows[index][index] for index in range(size)]

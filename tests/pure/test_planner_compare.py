@@ -11,11 +11,17 @@ from planner_tools import FACTS, reference_rows
 
 from lowpeak.engine.planner.calibration import Calibration, read_rows
 from lowpeak.engine.planner.compare import compare, forecast_table, replace_tables, usable
-from lowpeak.engine.planner.fitting import envelope, least_squares, margin_rows, measured_rows
+from lowpeak.engine.planner.fitting import (
+    envelope,
+    margin_rows,
+    measured_rows,
+    positive_least_squares,
+)
 from lowpeak.engine.planner.types import Placement
 
 CASES: list[tuple[tuple[int, int, int], Placement, float | None]] = [
     ((480, 288, 243), Placement("store", pinned_blocks=50), None),
+    ((960, 960, 39), Placement("store", pinned_blocks=50), None),
     ((1344, 768, 243), Placement("store", pinned_blocks=50), None),
     ((1344, 768, 345), Placement("recompute", pinned_blocks=50), None),
     ((1920, 1088, 362), Placement("recompute", pinned_blocks=50, half_slots=True), None),
@@ -59,8 +65,12 @@ TRUTH = {
     "memory__interpreter": 1_500_000_000.0,
     "rates__sustained": 0.88,
     "rates__launch": 2.5e-4,
+    "rates__step": 0.15,
     "rates__disk": 5.5e9,
 }
+
+
+DRAWN = ("rates__sustained", "rates__launch", "rates__step")  # weakly, to the rows before
 
 
 def test_the_constants_of_a_machine_come_back_from_its_rows() -> None:
@@ -69,7 +79,7 @@ def test_the_constants_of_a_machine_come_back_from_its_rows() -> None:
     assert set(found) == {name.replace("__", ".", 1) for name in TRUTH}
     for name, value in TRUTH.items():
         row = found[name.replace("__", ".", 1)]
-        assert row.value == pytest.approx(value, rel=1e-6), name
+        assert row.value == pytest.approx(value, rel=0.05 if name in DRAWN else 1e-6), name
         assert row.status == "measured"
 
 
@@ -98,9 +108,18 @@ def test_the_envelope_is_the_lowest_pair_that_covers_every_point() -> None:
                 assert loss >= worst - 1e-9
 
 
-def test_steps_of_one_size_leave_the_start_of_kernels_as_it_was() -> None:
-    assert least_squares([(1.0, 0.1, 1.02), (2.0, 0.2, 2.04)], 0.2) == pytest.approx((1.0, 0.2))
-    assert least_squares([(1.0, 0.4, 1.2), (2.0, 0.1, 2.05)], 9.0) == pytest.approx((1.0, 0.5))
+def test_what_points_do_not_tell_apart_stays_where_it_was() -> None:
+    truth = (0.9, 2e-4, 0.2)
+    sizes = [(4.0, 400.0), (8.0, 900.0), (0.3, 200.0), (1.5, 900.0)]
+    times = [truth[0] * w + truth[1] * n + truth[2] for w, n in sizes]
+    points = [(w / t, n / t, 1 / t) for (w, n), t in zip(sizes, times, strict=True)]
+    found = positive_least_squares(points, (1.0, 1e-4, 0.02))
+    assert found == pytest.approx(truth, rel=0.05)
+    one = positive_least_squares(points[:1], (1.0, 1e-4, 0.02))
+    assert sum(x * p for x, p in zip(one, points[0], strict=True)) == pytest.approx(1, abs=1e-3)
+    assert one[2] == pytest.approx(0.02, rel=0.1), "one size says nothing of its parts"
+    negative = positive_least_squares([(1.0, 1.0, 0.1), (1.0, 2.0, 0.1)], (1.0, 0.1, 0.01))
+    assert min(negative) >= 0
 
 
 def test_a_margin_is_what_a_size_needed_beyond_a_forecast_from_the_others() -> None:
