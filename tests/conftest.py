@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
 if shutil.which("nvidia-smi") is None:  # Triton kernels then run in Triton's own interpreter
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+# What runs keep for later (prompts, tables, history) stays out of the cache of the user.
+HOME = tempfile.mkdtemp(prefix="lowpeak-tests-")
+os.environ["LOWPEAK_HOME"] = HOME
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"

@@ -105,7 +105,8 @@ class Checkpoint:
         """AdaLN tables that hold every time of `times` (distinct times of each evaluation).
 
         Prepared tables come first; without them the checkpoint's own projections are evaluated
-        block by block. None when neither has them. Raises CheckpointError for damaged tables.
+        block by block, and the result is kept on disk (table_cache). None when neither has them.
+        Raises CheckpointError for damaged tables.
         """
         prepared = choose_tables(self.table_sets, times)
         if prepared is not None or not self.has_projections:
@@ -113,7 +114,12 @@ class Checkpoint:
         root = self.reader.root_tensors()
         exact = tuple(tuple(float(t) for t in step) for step in times)
         features = tuple(time_features(root, self.config, step) for step in exact)
-        return ComputedTables("computed", exact, features, self.reader, self.pruned)
+        computed = ComputedTables("computed", exact, features, self.reader, self.pruned)
+        from ..learning import home
+        from .table_cache import FOLDER, KeptTables, tables_identity
+
+        folder = home() / FOLDER / tables_identity(self.files, exact, self.metadata)
+        return KeptTables(computed, folder, self.config.hidden, self.config.layers)
 
     def check_identity(self) -> None:
         """Raise CheckpointError if any file was changed or replaced since it was opened."""
