@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..kernels.compose import compute_dtype
+from ..kernels.machine import read_machine
 from .blocks import BlockStore
 from .checkpoint.convert import saving_of
 from .checkpoint.index import Checkpoint, open_checkpoint
@@ -146,7 +148,7 @@ class ModelSet:
                 loras,
                 mode="online" if lora_mode == "online" else "merged",
                 device=self.device,
-                dtype=torch.bfloat16 if self.device.type == "cuda" else torch.float32,
+                dtype=compute_dtype(read_machine(self.device)),
                 reread=reread_blocks(placements, checkpoint.config.layers),
                 keep_in=home() / MERGED_FOLDER,
             )
