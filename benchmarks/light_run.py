@@ -24,15 +24,18 @@ import torch
 from torch import Tensor
 
 from lowpeak.engine.checkpoint.header import write_tensors
+from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.console import ConsoleHost
 from lowpeak.engine.files import RunFiles
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.launch import generate
-from lowpeak.engine.parts import AUDIO_VAE, OWN_NAMES, VIDEO_VAE
+from lowpeak.engine.parts import AUDIO_VAE, OWN_NAMES, TEXT, UPSCALER, VIDEO_VAE
 from lowpeak.engine.request import Request
 from lowpeak.engine.run import RunOptions
+from lowpeak.engine.sampling.upscaler_file import write_toy_upscaler
+from lowpeak.engine.text.toy import write_toy_text_encoder
 from lowpeak.engine.timeline import timeline, timeline_svg
-from lowpeak.engine.toy import write_toy
+from lowpeak.engine.toy import RELEASED_UPSCALER, UPSCALER_SIZES, write_toy
 from lowpeak.engine.vae.config import (
     PUBLISHED_VIDEO_MEAN,
     PUBLISHED_VIDEO_STD,
@@ -88,6 +91,7 @@ def prepare(models: Path, size: str, device: str, blocks: int | None = None) -> 
     for entry in checkpoint.iterdir():
         if size != "full" or entry.name not in own:
             (folder / entry.name).symlink_to(entry.resolve())
+    extras(folder, size)
     if size == "full":
         config = VideoVaeConfig(PUBLISHED_VIDEO_MEAN, PUBLISHED_VIDEO_STD)
         write_full_video_vae(folder / OWN_NAMES[VIDEO_VAE], config, device)
@@ -96,6 +100,17 @@ def prepare(models: Path, size: str, device: str, blocks: int | None = None) -> 
         (audio / "config.json").write_text(json.dumps(audio_settings(AUDIO)), encoding="utf-8")
         say("autoencoders are written")
     return folder
+
+
+def extras(folder: Path, size: str) -> None:
+    """Text encoder and upscaler, where the transformer came without them."""
+    if not (folder / OWN_NAMES[TEXT]).exists():
+        width = open_checkpoint(folder).config.text_dim
+        write_toy_text_encoder(folder / OWN_NAMES[TEXT], text_dim=width, seed=0)
+    if not (folder / OWN_NAMES[UPSCALER]).exists():
+        width, depth = UPSCALER_SIZES.get(size, RELEASED_UPSCALER)
+        write_toy_upscaler(folder / OWN_NAMES[UPSCALER], 0, width=width, depth=depth)
+        say("upscaler is written")
 
 
 def say(what: str) -> None:
