@@ -120,7 +120,7 @@ class WorkerEngine(LocalEngine):
         if self._warm is not None and self._warm.key != warm_key(model, self._device_type()):
             self.release()
         self._make_room(host)
-        plan = self.forecast(request, model, {})
+        plan = self.forecast(request, model, {"brief": True})
         host.describe(request.as_json(), plan)
         if not plan["fits"]:
             keys = ("axis", "phase", "need_bytes", "have_bytes")
@@ -133,6 +133,7 @@ class WorkerEngine(LocalEngine):
     ) -> None:  # fmt: skip
         """ComfyUI's own models leave the device before a worker enters it, and a warm worker does
         where this stage could not stand beside it."""
+        _check(host)
         for thread in self._ending:
             thread.join(ENDING_SECONDS)
         self._ending.clear()
@@ -221,8 +222,7 @@ class WorkerEngine(LocalEngine):
                 shown = stamp
                 host.preview(lambda: read_parcel(folder, PREVIEW))
 
-        if host.is_cancelled():
-            raise Cancelled(f"before {arguments['stage']}")
+        _check(host)
         key = warm_key(model, self._device_type())
         warm = self._taken(key) if arguments["stage"] in WARM_STAGES else None
         worker = self._start() if warm is None else warm.worker
@@ -240,6 +240,12 @@ class WorkerEngine(LocalEngine):
             self._keep(worker, key, (int(held[0]), int(held[1])))
         else:
             worker.close()
+
+
+def _check(host: Host) -> None:
+    """Raise Cancelled when stop was pressed before a worker has begun."""
+    if host.is_cancelled():
+        raise Cancelled("the plan")
 
 
 def _lighter(model: ModelHandle, attempt: Attempted) -> ModelHandle:

@@ -166,7 +166,7 @@ def test_real_processes_are_used_again_and_a_stop_ends_them_at_once(
     assert time.monotonic() - asked[0] < 1.0
     assert engine.held_bytes() == (0, 0)
     before = len(engine.workers)
-    with pytest.raises(Cancelled, match="before sample"):
+    with pytest.raises(Cancelled, match="the plan"):
         sample(engine, model, conditions, host)  # stopped before it began: no process
     assert len(engine.workers) == before
     engine._make_room(GraphHost())  # as the next stage does: it waits until the process is gone
