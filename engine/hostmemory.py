@@ -143,6 +143,7 @@ class HostMemory:
     available_bytes: int
     pin_limit_bytes: int | None = None
     notes: tuple[str, ...] = ()
+    commit_available_bytes: int | None = None  # Windows: what may still be promised
 
 
 def read_linux_memory(root: Path = Path("/")) -> HostMemory:
@@ -214,7 +215,7 @@ def read_windows_memory(
             f"Windows can commit only {format_gib(commit)} although {format_gib(physical)} of RAM "
             "is free: a larger page file would lift that"
         )
-    return HostMemory(total, min(physical, commit), total // 2, tuple(notes))
+    return HostMemory(total, min(physical, commit), total // 2, tuple(notes), commit)
 
 
 def read_macos_memory() -> HostMemory:

@@ -18,7 +18,8 @@ from typing import Any
 from .errors import RequestError
 from .hostmemory import HostMemory, current_system, read_memory
 from .planner.types import HardwareSnapshot
-from .units import GIB, gib_to_bytes
+from .units import GIB, format_gib, gib_to_bytes
+from .wddm import WddmBudget, read_wddm
 
 GPU_TIMEOUT_SECONDS = 20.0
 MAX_VRAM_GIB, MAX_RAM_GIB = 1024.0, 65536.0
@@ -113,9 +114,13 @@ def read_snapshot(
     device_index: int = 0,
     gpu: Callable[[int], Gpu | str] = read_gpu,
     memory: Callable[[str], HostMemory] = read_memory,
+    wddm: Callable[[], WddmBudget | str] = read_wddm,
     system: str | None = None,
 ) -> HardwareSnapshot:
-    """This machine now. Without a GPU both VRAM figures are zero and a note says why."""
+    """This machine now. Without a GPU both VRAM figures are zero and a note says why.
+
+    On Windows the display system's budgets bound what the driver calls free and what may be pinned.
+    """
     system = system or current_system()
     host = memory(system)
     card = gpu(device_index)
@@ -129,16 +134,35 @@ def read_snapshot(
         notes.append("the GPU is slowing down because it is hot: times will be longer")
     if card.cards > 1:
         notes.append(f"{card.cards} GPUs: one is used, the others are not")
+    free_bytes, pin_bytes = card.free_bytes, host.pin_limit_bytes
+    budget = WddmBudget(None, None)
+    if system == "windows" and card.total_bytes:
+        told = wddm()
+        if isinstance(told, WddmBudget):
+            budget = told
+        else:
+            notes.append(told)
+    if budget.local_bytes is not None and budget.local_bytes < free_bytes:
+        notes.append(
+            f"Windows lets one process use {format_gib(budget.local_bytes)} of the card, although "
+            f"{format_gib(free_bytes)} is free"
+        )
+        free_bytes = budget.local_bytes
+    if budget.nonlocal_bytes is not None and pin_bytes is not None:
+        pin_bytes = min(pin_bytes, budget.nonlocal_bytes)
     return HardwareSnapshot(
         system=system,
         device_name=card.name,
         capability=card.capability,
         vram_total_bytes=card.total_bytes,
-        vram_free_bytes=card.free_bytes,
+        vram_free_bytes=free_bytes,
         ram_total_bytes=host.total_bytes,
         ram_available_bytes=host.available_bytes,
-        pin_limit_bytes=host.pin_limit_bytes,
+        pin_limit_bytes=pin_bytes,
         notes=tuple(notes),
+        commit_available_bytes=host.commit_available_bytes,
+        wddm_local_bytes=budget.local_bytes,
+        wddm_nonlocal_bytes=budget.nonlocal_bytes,
     )
 
 

@@ -62,6 +62,9 @@ class HardwareSnapshot:
     disk_bytes_per_second: float | None = None
     card: str | None = None  # key of a calibration row, when known
     notes: tuple[str, ...] = ()
+    commit_available_bytes: int | None = None  # Windows alone, as are the display budgets
+    wddm_local_bytes: int | None = None
+    wddm_nonlocal_bytes: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The snapshot object of `plan --json`."""

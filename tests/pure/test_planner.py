@@ -556,3 +556,10 @@ def test_a_toy_with_every_byte_counted_twice_is_caught() -> None:
         weights = 100 * place.resident_blocks + size * place.transfer_slots
         assert item.vram_bytes == max(base + weights, search.prologue)
     assert TOY.block_bytes == 100
+
+
+@pytest.mark.parametrize(("vram_gib", "keys"), [(8, "store"), (6, "recompute")])
+def test_keys_are_kept_wherever_they_fit(vram_gib: float, keys: str) -> None:
+    phase = plan_on(single_pass(frames=345), machine(vram_gib, 32)).phase("sample_high")
+    assert phase is not None and phase.placement is not None
+    assert phase.placement.keys == keys, "storing 345 frames of keys is faster and takes 1.5 GiB"

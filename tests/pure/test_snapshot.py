@@ -24,6 +24,7 @@ from lowpeak.engine.snapshot import (
     snapshot_from_options,
 )
 from lowpeak.engine.units import GIB, MIB
+from lowpeak.engine.wddm import WddmBudget, parse_wddm
 
 RECORDED = sorted((Path(__file__).parents[1] / "data" / "machines").glob("*.json"))
 V2_MOUNT = "35 24 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw\n"
@@ -250,6 +251,49 @@ def test_recorded_machines_read_as_recorded(path: Path, tmp_path: Path) -> None:
             assert value in " ".join(found["notes"])
         else:
             assert found[name] == value, name
+
+
+def windows_snapshot(wddm: WddmBudget | str) -> HardwareSnapshot:
+    counters = {
+        "physical_total": 16 * GIB, "physical_available": 12 * GIB, "commit_limit": 30 * GIB,
+        "commit_available": 20 * GIB,
+    }  # fmt: skip
+    return read_snapshot(
+        gpu=lambda index: parse_gpu(answer()),
+        memory=lambda system: read_windows_memory(lambda: counters),
+        wddm=lambda: wddm,
+        system="windows",
+    )
+
+
+def test_display_budgets_bound_what_is_free_and_what_may_be_pinned() -> None:
+    found = windows_snapshot(WddmBudget(6 * GIB, 5 * GIB))
+    assert (found.vram_free_bytes, found.pin_limit_bytes) == (6 * GIB, 5 * GIB)
+    assert (found.wddm_local_bytes, found.commit_available_bytes) == (6 * GIB, 20 * GIB)
+    assert any("lets one process use 6.00 GiB" in note for note in found.notes)
+    roomy = windows_snapshot(WddmBudget(20 * GIB, 20 * GIB))
+    assert (roomy.vram_free_bytes, roomy.pin_limit_bytes) == (7 * GIB, 8 * GIB)
+    assert not any("lets one process" in note for note in roomy.notes)
+    unknown = windows_snapshot("no display budgets: no DXGI factory")
+    assert unknown.vram_free_bytes == 7 * GIB and "no display budgets" in " ".join(unknown.notes)
+
+
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [
+        (
+            '{"adapters": [{"vendor": 32902, "local": {"budget": 9, "used": 0}}, '
+            '{"vendor": 4318, "local": {"budget": 100, "used": 30}, "nonlocal": null}]}',
+            WddmBudget(70, None),
+        ),
+        ('{"adapters": []}', "no NVIDIA adapter"),
+        ('{"error": "OSError: x"}', "OSError: x"),
+        ("Traceback", "not told"),
+    ],
+)
+def test_what_the_budget_child_prints_is_read(output: str, found: WddmBudget | str) -> None:
+    read = parse_wddm(output)
+    assert found in read if isinstance(found, str) else read == found  # type: ignore[operator]
 
 
 def test_a_dozen_machines_are_recorded() -> None:
