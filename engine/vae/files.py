@@ -22,7 +22,7 @@ from ..checkpoint.sources import Source, Sources, check_sources, read_json, read
 from ..errors import CheckpointError
 from .audio import fold_weight_norm, norm_names
 from .config import AudioVaeConfig, Shape, VideoVaeConfig
-from .keys import BLOCK_PREFIX, infer_names, is_comfy_video, to_comfy
+from .keys import BLOCK_PREFIX, fuse_qkv, infer_names, is_comfy_video, to_comfy
 from .shapes import audio_shapes, block_shapes, encoder_shapes, root_shapes
 
 QUANTISED = (*FLOAT_NAMES, "I8")
@@ -64,6 +64,24 @@ class VideoVaeFile:
         what `decode_video` asks for."""
         for index in range(self.config.blocks):
             yield self.block(index, device, dtype)
+
+    def stored_block(self, index: int) -> dict[str, Source]:
+        """Where the tensors of block `index` lie, by their names in the file within the block."""
+        prefix = f"{BLOCK_PREFIX}{index}."
+        names = (prefix + name for name in block_shapes(self.config))
+        stored = {to_comfy(name)[0] if self.comfy else name for name in names}
+        return {name.removeprefix(prefix): self.sources[name] for name in sorted(stored)}
+
+    def from_stored(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """A block under the names and in the order that `decode_video` wants, q, k and v in one
+        linear, from its tensors as stored (`stored_block`). Those that need no change are views."""
+        if not self.comfy:
+            return fuse_qkv(tensors)
+        prefix, found = f"{BLOCK_PREFIX}0.", {}
+        for name in block_shapes(self.config):
+            stored, take = to_comfy(prefix + name)
+            found[name] = take(tensors[stored.removeprefix(prefix)], self.config.heads)
+        return fuse_qkv(found)
 
     def encoder(self, device: torch.device | str = "cpu") -> dict[str, Tensor]:
         """The encoder in float32. Raises CheckpointError when the file holds none."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 
-from lowpeak.engine.errors import Cancelled
+from lowpeak.engine.checkpoint.header import read_header
+from lowpeak.engine.errors import Cancelled, CheckpointError
 from lowpeak.engine.vae.decoder import decode_video
 from lowpeak.engine.vae.files import VideoVaeFile, open_video_vae
 from lowpeak.engine.vae.keys import fuse_qkv
-from lowpeak.engine.vae.streamed import StreamedBlocks
+from lowpeak.engine.vae.streamed import StreamedBlocks, is_direct
 from lowpeak.engine.vae.toy import write_toy_video_vae
 
 CPU = torch.device("cpu")
@@ -46,6 +49,45 @@ def test_no_placement_changes_a_bit(
     ):
         got = decode_video(latents, file.root(), blocks, file.config, clips_per_group=clips)
     assert torch.equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    ("layout", "dtype", "direct"),
+    [
+        ("diffusers", torch.float32, True),
+        ("comfy", torch.float16, True),
+        ("comfy", torch.float32, False),
+        ("comfy-int8", torch.float16, False),
+    ],
+)
+def test_blocks_read_as_they_lie_are_the_same_blocks(
+    tmp_path: Path, layout: str, dtype: torch.dtype, direct: bool
+) -> None:
+    file = open_video_vae(write_toy_video_vae(tmp_path, 2, layout=layout))
+    assert is_direct(file, dtype) == direct
+    wanted = [fuse_qkv(file.block(i, dtype=dtype)) for i in range(file.config.blocks)]
+    with StreamedBlocks(file, CPU, dtype, pinned=(1,)) as blocks:
+        for _ in range(2):
+            for index, found in enumerate(blocks()):
+                assert found.keys() == wanted[index].keys()
+                for name, value in wanted[index].items():
+                    assert torch.equal(found[name], value) and found[name].dtype == dtype, name
+        assert (blocks.store.disk_bytes > 0) == direct
+
+
+def test_wrong_bytes_in_a_block_that_is_read_directly_are_named(tmp_path: Path) -> None:
+    folder = write_toy_video_vae(tmp_path / "vae", 2, layout="diffusers")
+    weights = next(folder.glob("*.safetensors"))
+    span = read_header(weights).tensors["decoder.transformer_blocks.1.ff.net.2.weight"]
+    content = bytearray(weights.read_bytes())
+    content[span.start_byte : span.end_byte] = bytes(span.nbytes)
+    weights.write_bytes(content)
+    file = open_video_vae(folder)
+    with (
+        pytest.raises(CheckpointError, match=r"transformer_blocks\.1\.ff\.net\.2\.weight"),
+        StreamedBlocks(file, CPU, torch.float32) as blocks,
+    ):
+        list(blocks())
 
 
 def test_cancelling_in_a_pass_lets_the_stream_go(file: VideoVaeFile, latents: Tensor) -> None:
