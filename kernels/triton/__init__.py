@@ -7,10 +7,11 @@ from ..vendor import cudnn_attention as attention
 from ..vendor import cudnn_attention_partial as attention_partial
 from .conv import conv_spatial, conv_taps, conv_temporal_features
 from .delta import delta_solve, frame_statistics, scan_chunk, window_states
-from .gates import add_gated, gate_heads, swiglu
+from .gates import add_gated
+from .int8_rows import gate_heads, norm_modulate, swiglu
 from .linear import linear
 from .merge import merge_partial
-from .norm import head_norm_rope, norm_modulate
+from .norm import head_norm_rope
 from .quantise import quantise_activation
 from .readout import linear_readout
 

@@ -148,7 +148,7 @@ def rotate(x: Tensor, group: int | None = None) -> Tensor:
     x = x.contiguous()
     rows, width = x.shape
     out = torch.empty_like(x)
-    _rotate[(rows,)](x, out, width, **_row_launch(x, group))
+    _rotate[(rows,)](x, out, width, **row_launch(width, group, x.device))
     return out
 
 
@@ -158,16 +158,17 @@ def quantise_int8(x: Tensor, group: int | None, **launch: int) -> Activation:
     rows, width = x.shape
     codes = torch.empty(x.shape, dtype=torch.int8, device=x.device)
     scales = torch.empty(rows, 1, dtype=torch.float32, device=x.device)
-    _quantise_int8[(rows,)](x, codes, scales, width, **{**_row_launch(x, group), **launch})
+    _quantise_int8[(rows,)](
+        x, codes, scales, width, **{**row_launch(width, group, x.device), **launch}
+    )
     return Activation("int8-convrot", codes, scales)
 
 
-def _row_launch(x: Tensor, group: int | None) -> dict[str, int]:
+def row_launch(width: int, group: int | None, device: torch.device) -> dict[str, int]:
     """One program a row: block, group and launch parameters. Raises ValueError for a bad group."""
-    width = x.shape[1]
     group = reference.convrot_group(width) if group is None else group
     if width % group or group not in (1, 4, 16, 64, 256):
         raise ValueError(f"width {width} cannot rotate in groups of {group}")
     block = triton.next_power_of_2(width)
     op = "int8_wide_rows" if block > 8192 else "int8_rows"
-    return {"BLOCK": block, "GROUP": group, **tuned(op, x.device)}
+    return {"BLOCK": block, "GROUP": group, **tuned(op, device)}

@@ -12,6 +12,7 @@ import torch
 pytest.importorskip("triton", reason="triton is not installed")
 
 from lowpeak.kernels import linears, machine, tuning
+from lowpeak.kernels import triton as ops
 from lowpeak.kernels.reference import quantise as plain
 from lowpeak.kernels.triton import gemm
 from lowpeak.kernels.triton import quantise as fast
@@ -82,6 +83,32 @@ def test_int8_codes_reach_minus_128():
     got = fast.quantise_activation(x, "int8-convrot", 1).codes
     right = plain.quantise_activation(x.cpu(), "int8-convrot", 1).codes
     assert torch.equal(got.cpu(), right) and -128 in right
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, *([torch.bfloat16] if CARD else [])], ids=str)
+@pytest.mark.parametrize("heads", [4, 3])  # groups of 64 and 16
+def test_rows_that_end_in_int8_codes_equal_their_two_steps(dtype, heads):
+    """Norm, gates and SwiGLU: the rows in the given dtype, then the codes of those rows."""
+    rows, width = 7, heads * 16
+    x = outliers(rows, width, dtype).clamp(-60, 60)
+    table = (draw(4, 6 * width, seed=6) * 0.3).to(dtype)
+    weight, pick = draw(width, seed=2).to(dtype), torch.arange(rows, device=DEVICE).int() % 4
+    logits = draw(rows, heads + 3, seed=3).to(dtype)[:, :heads]
+    attention = x.view(rows, heads, 16)
+    for calls in (
+        lambda kind: ops.norm_modulate(x, weight, table, pick, 3, eps=1e-5, kind=kind)[1],
+        lambda kind: ops.gate_heads(attention, logits, kind=kind),
+        lambda kind: ops.gate_heads(attention, None, kind=kind),
+        lambda kind: ops.swiglu(torch.cat([x, x.flip(0)], 1), kind=kind),
+    ):
+        got, row = calls("int8-convrot"), calls("plain").codes
+        right = rule(row, "int8-convrot")
+        assert torch.equal(got.scale, right.scale) and torch.equal(got.codes, right.codes)
+    settings = {"eps": 1e-5, "kind": "int8-convrot"}
+    y, act = ops.norm_modulate(x, weight, table, pick, 3, **settings)
+    assert torch.equal(y, ops.norm_modulate(x, weight, table, pick, 3, eps=1e-5, kind="plain")[0])
+    _, other = ops.norm_modulate(x, weight, table, pick, 3, **settings, keep_y=False)
+    assert torch.equal(other.codes, act.codes)
 
 
 def test_a_group_that_does_not_divide_the_width_is_refused():
