@@ -25,6 +25,8 @@ MODES = ("auto", "merged", "online")
 MERGE_PASSES = 60  # bytes of device traffic for a stored byte: tiles in float32, several kernels
 TILE_SECONDS = 200e-6  # launches of one merged tile
 TILE_ELEMENTS = 2 << 20
+MERGE_TENSORS = 12  # float32 tiles that a merge may hold at once, factors and rounding included
+FP32 = 4
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,13 @@ def choose_adapter_mode(
 
 def with_adapters(facts: ModelFacts, sizes: AdapterSizes, mode: str) -> ModelFacts:
     """The model's sizes with what its LoRAs add."""
-    travelling = sizes.slot_bytes if mode == "online" else 0
-    return replace(facts, lora_block_bytes=travelling, lora_host_bytes=sizes.host_bytes)
+    online = mode == "online"
+    return replace(
+        facts,
+        lora_block_bytes=sizes.slot_bytes if online else 0,
+        lora_host_bytes=sizes.host_bytes,
+        lora_merge_bytes=MERGE_TENSORS * TILE_ELEMENTS * FP32 if sizes.merge_bytes else 0,
+    )
 
 
 def online_seconds(

@@ -93,10 +93,19 @@ class SampleMemory:
                 tile * (2 * facts.ffn * BF16 + facts.ffn + facts.hidden * BF16),
                 VRAM,
             ),
+            term("LoRA workspace", self._lora_bytes(), VRAM),
             term("AdaLN rows of a step", times * facts.adaln_row_bytes * facts.blocks, VRAM),
             term("text rows", work.text_rows * (facts.text_dim + facts.hidden) * BF16, VRAM),
             term("latents and positions", latents + work.rows * ROPE_WIDTH * FP32 * 2, VRAM),
         ]
+
+    def _lora_bytes(self) -> int:
+        """Rows kept unquantised for online branches, or tiles of a merge."""
+        work, facts = self.work, self.work.facts
+        if not facts.lora_block_bytes:
+            return facts.lora_merge_bytes
+        tile = int(self.calibration["memory.ffn_tile_rows"])
+        return BF16 * max(work.chunk_rows * facts.hidden, tile * (facts.hidden + facts.ffn))
 
     def _measured(self, name: str, row: str, unit_bytes: float) -> Term:
         rows = self.calibration

@@ -105,6 +105,7 @@ class ModelFacts:
     lora_block_bytes: int = 0  # online factors that travel with a block
     lora_root_bytes: int = 0
     lora_host_bytes: int = 0  # factors as read, held while the model runs
+    lora_merge_bytes: int = 0  # device memory of a merge that runs beside the blocks
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import copy
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ from safetensors.torch import load_file, save_file
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORKFLOWS = REPOSITORY / "workflows/api"
 CHECKPOINT = "vdn-minimax-h3-edge"  # the name the example graphs carry
+WITH_REFERENCES = "with-references"
 SMALL = {"width": 256, "height": 256, "seconds": 0.9, "length": 22, "base_steps": 2,
          "refine_steps": 1}  # fmt: skip
 NODE_IDS = {"LowpeakLoadModel", "LowpeakLoadLora", "LowpeakEncodePrompt", "LowpeakKeyframes",
@@ -74,6 +76,7 @@ def write_lora(path: Path, checkpoint: Path, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
     from lowpeak.engine.toy import write_toy
 
     checkout = Path(os.environ["COMFYUI_DIR"])
@@ -81,6 +84,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     made = helper("real_server").ComfyServer(checkout, base, REPOSITORY)
     checkpoint = base / "models/lowpeak" / CHECKPOINT
     write_toy(checkpoint, size="tiny", weight_format="edge-fp8-rowwise", seed=1)
+    other = base / "models/lowpeak" / WITH_REFERENCES
+    shutil.copytree(checkpoint, other)
+    write_toy_checkpoint(other / "transformer_ref", size="tiny", seed=9)
     write_toy(base / "native", size="tiny", weight_format="comfy", seed=1)
     (native,) = (base / "native/diffusion_models").iterdir()
     (base / "models/diffusion_models").mkdir(parents=True)
@@ -162,10 +168,16 @@ def test_saved_latents_are_refined_by_themselves(server: Any) -> None:
     assert outcome.ended == "execution_success", outcome.error or outcome.refused
 
 
-def test_references_are_refused_by_name(server: Any) -> None:
+def test_references_run_with_their_transformer_and_are_refused_without(server: Any) -> None:
     outcome = server.run(workflow("references"))
     assert outcome.ended == "execution_error", outcome.refused
     assert "RequestError" in outcome.error and "reference transformer" in outcome.error
+    prompt = workflow("references", checkpoint=WITH_REFERENCES, passes="single", base_steps=1)
+    outcome = server.run(prompt)
+    assert outcome.ended == "execution_success", outcome.error or outcome.refused
+    (run,) = {event["run_id"] for event in outcome.of("lowpeak.run")}
+    headers = server.get(f"/lowpeak/runs/{run}")["report"]["checkpoint"]["header_sha256"]
+    assert headers, "the report names the transformer that ran"
 
 
 def test_the_interop_graph_lacks_only_cores_files(server: Any) -> None:
@@ -275,7 +287,7 @@ def test_the_routes_tell_the_truth_about_a_run(server: Any) -> None:
     assert "owl" not in text and str(server.base) not in text and str(REPOSITORY) not in text
     state = server.get("/api/lowpeak/state")
     assert state["active"] is None and state["last"]["run_id"] == outcome.prompt_id
-    assert state["checkpoints"] == [CHECKPOINT]
+    assert state["checkpoints"] == [CHECKPOINT, WITH_REFERENCES]
     plan = server.post("/lowpeak/forecast", {"prompt": prompt})
     assert plan["fits"] and plan["asked"]["node_id"] == node_of(prompt, "LowpeakSample")
     what_if = {"prompt": prompt, "vram_gib": 8, "ram_gib": 16}
