@@ -33,6 +33,7 @@ STAGE = Path(__file__).resolve().parent / "stage"
 START_SECONDS = 60
 CHECKPOINT = "vdn-minimax-h3-edge"
 EVENT_SECONDS = 0.02
+FOLDERS = SimpleNamespace(checkpoints=lambda: [CHECKPOINT], checkpoint=lambda name: STAGE)
 KINDS = {"int": "INT", "float": "FLOAT", "string": "STRING", "bool": "BOOLEAN", "combo": "COMBO"}
 ANSWERS: dict[str, Any] = {
     "/extensions": ["/extensions/lowpeak/lowpeak.js"],
@@ -65,6 +66,10 @@ class FixedEngine:
         )  # fmt: skip
         self.broken: Exception | None = None
         self.use(8)
+
+    def describe(self, folder: Path) -> dict[str, Any]:
+        """Every checkpoint is as published."""
+        return {}
 
     def machine(self) -> Mapping[str, Any]:
         return self.snapshot.as_json()
@@ -156,7 +161,7 @@ class BrowserHost:
         self._loop.close()
 
     def _app(self) -> web.Application:
-        folders: Any = SimpleNamespace(checkpoints=lambda: [])
+        folders: Any = FOLDERS
         pack = Pack(engine=self.engine, runs=self.runs, folders=folders,  # type: ignore[arg-type]
                     host=lambda pack, node: None, convert=None)  # fmt: skip
         table = web.RouteTableDef()
@@ -221,8 +226,7 @@ class BrowserHost:
     async def _run(self, run_id: str, prompt: dict[str, Any]) -> None:
         from lowpeak.nodes.routes import forecast as route_forecast
 
-        pack: Any = SimpleNamespace(engine=self.engine,
-                                    folders=SimpleNamespace(checkpoints=lambda: []))  # fmt: skip
+        pack: Any = SimpleNamespace(engine=self.engine, folders=FOLDERS)
         plan = await asyncio.to_thread(route_forecast, pack, {"prompt": prompt})
         assert self.replay is not None, "the test set no replay"
         replay, node = self.replay(plan), plan["asked"]["node_id"]

@@ -19,11 +19,12 @@ pytest.importorskip("playwright.sync_api", reason="playwright is missing")
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.timeout(900)
+SMALL = {"width": 1120, "height": 900}  # of a window whose picture is shown in the docs
 LARGE = {"width": 1920, "height": 1088, "seconds": 15.0}
 
 
 def test_widgets_of_the_canvas_are_forecast_in_old_and_new_nodes(comfy: Any) -> None:
-    page = comfy()
+    page = comfy(**SMALL)
     verdict_with(page, "1344 × 768")
     for modern, width in ((False, 960), (True, 1152)):
         tools.set_setting(page, "Comfy.VueNodes.Enabled", modern)
@@ -35,14 +36,14 @@ def test_widgets_of_the_canvas_are_forecast_in_old_and_new_nodes(comfy: Any) -> 
     comfy.host.engine.use(4)
     tools.set_widgets(page, LARGE)
     verdict_with(page, "Does not fit: VRAM is short by")
-    tools.picture(page, "refusal", keep=True)
+    tools.picture(page.locator(".lowpeak"), "refusal", keep=True)
     page.get_by_role("button", name=re.compile("Use a size that fits")).first.click()
     verdict_with(page, "Fits. About")
     assert {name: tools.widget(page, name) for name in LARGE} != LARGE
 
 
 def test_a_run_is_live_survives_a_reload_and_ends_measured(comfy: Any) -> None:
-    page, host = comfy(), comfy.host
+    page, host = comfy(**SMALL), comfy.host
     verdict_with(page, "Fits. About")
     host.replay = functools.partial(replay_of, hold=True)
     tools.queue(page)
@@ -71,9 +72,13 @@ def test_a_failed_run_says_why_beside_comfyuis_own_message(comfy: Any) -> None:
 
 
 def test_both_themes_of_comfyui_can_be_read(comfy: Any) -> None:
-    page = comfy()
+    page = comfy(**SMALL)
     verdict_with(page, "Fits. About")
     comfy.host.replay = replay_of
+    for theme in ("dark", "light"):
+        tools.set_setting(page, "Comfy.ColorPalette", theme)
+        page.locator(f".lowpeak[data-theme={theme}]").wait_for()
+        tools.picture(page, f"before-{theme}", keep=True)
     tools.queue(page)
     expect(page.locator(".lp-last")).to_contain_text("Took ")
     tools.unfold(page)
@@ -84,10 +89,8 @@ def test_both_themes_of_comfyui_can_be_read(comfy: Any) -> None:
         found = tools.contrasts(page)
         assert len(found) > 100
         assert [item for item in found if item[1] < 4.5] == []
-        page.locator(".lowpeak").evaluate("e => (e.scrollTop = 0)")
-        tools.picture(page, theme, keep=True)
         page.get_by_text("What if", exact=True).evaluate("e => e.scrollIntoView()")
-        tools.picture(page, f"what-if-{theme}", keep=True)
+        tools.picture(page.locator(".lowpeak"), f"what-if-{theme}", keep=True)
 
 
 def test_comfyuis_language_is_the_panels(comfy: Any) -> None:

@@ -230,7 +230,9 @@ def test_the_panel_speaks_chinese_and_follows_the_setting(stage: Any) -> None:
     page.evaluate("document.querySelectorAll('.lowpeak details').forEach(e => (e.open = true))")
     page.locator(".lp-result .lp-verdict").wait_for()
     expect(page.locator(".lp-heat .lp-waits")).to_have_count(0)
-    expect(page.locator(".lowpeak li:not([lang])", has_text="放得下的最快安排").first).to_be_visible()
+    expect(
+        page.locator(".lowpeak li:not([lang])", has_text="放得下的最快安排").first
+    ).to_be_visible()
     tools.panel_picture(page, "chinese")
     left = page.evaluate(
         """() => [...document.querySelectorAll('.lowpeak *')].filter(e => e.checkVisibility() &&

@@ -78,11 +78,15 @@ def open_frontend(page: Any, url: str) -> None:
 
 
 def boot(page: Any, url: str) -> None:
-    """Open the real frontend and wait until it is usable."""
+    """Open the real frontend and wait until it is usable: our tab is there, and so is the graph it
+    opens with, which would take the place of one that is loaded before it."""
     page.goto(url, wait_until="domcontentloaded", timeout=BOOT_MS)
     page.wait_for_function(
-        "window.app?.extensionManager && window.app.graph && "
-        "window.app.extensionManager.getSidebarTabs().some(tab => tab.id === 'lowpeak')",
+        """() => {
+            const manager = window.app?.extensionManager;
+            return manager?.workflow?.activeWorkflow && !manager.spinner && window.app.graph &&
+                manager.getSidebarTabs().some(tab => tab.id === 'lowpeak');
+        }""",
         timeout=BOOT_MS,
     )
 
@@ -160,7 +164,10 @@ def contrasts(page: Any) -> list[tuple[str, float]]:
 
 
 def picture(page: Any, name: str, *, keep: bool = False) -> None:
-    """A picture to look at. keep: also one for the docs, small, where LOWPEAK_PICTURES says."""
+    """A picture of a page, or of an element of it, to look at.
+
+    keep: also one for the docs, small, where LOWPEAK_PICTURES says.
+    """
     ARTIFACTS.mkdir(exist_ok=True)
     path = ARTIFACTS / f"{re.sub('[^0-9A-Za-z.-]+', '-', name)}.png"
     page.screenshot(path=str(path), animations="disabled")
@@ -168,7 +175,7 @@ def picture(page: Any, name: str, *, keep: bool = False) -> None:
         from PIL import Image
 
         with Image.open(path) as shot:
-            small = shot.convert("RGB").quantize(96, dither=Image.Dither.NONE)
+            small = shot.convert("RGB").quantize(128, dither=Image.Dither.NONE)
             small.save(Path(os.environ["LOWPEAK_PICTURES"]) / f"panel-{name}.png", optimize=True)
 
 
