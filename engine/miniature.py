@@ -16,6 +16,7 @@ from .parts import OWN_NAMES
 HOME = Path(__file__).resolve().parents[1] / "miniature"
 PROMPT = "A red circle moves right on a white background."
 QUALITIES = ("light", "medium")
+LORAS = "loras"  # folder of its adapters
 
 
 def shipped() -> Path | None:
@@ -30,7 +31,7 @@ def convert_miniature(source: Path, target: Path, weight_format: str = "edge-fp8
     """
     tables = schedules_for(QUALITIES)
     convert(source, target, format=weight_format, tables=tables, projections=True)
-    for name in OWN_NAMES.values():
+    for name in (*OWN_NAMES.values(), LORAS):
         part = source / name
         copy = shutil.copytree if part.is_dir() else shutil.copy
         copy(part, target / name)

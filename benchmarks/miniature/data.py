@@ -102,6 +102,11 @@ class Scenes:
         """N."""
         return self.colour.shape[0]
 
+    def take(self, at: Tensor) -> Scenes:
+        """The clips at positions `at` [M] int64."""
+        names = ("colour", "shape", "motion", "background", "radius", "across")
+        return Scenes(*(getattr(self, name)[at] for name in names), style=self.style)
+
     def words(self, i: int) -> dict[str, str]:
         """The words that fill a template for clip `i`."""
         shape = SHAPES[int(self.shape[i])]

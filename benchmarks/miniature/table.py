@@ -134,7 +134,7 @@ def ask(
         pictures = keyframe_files(scenes, variant.geometry, folder)
         more |= {"first_frame": str(pictures[0]), "last_frame": str(pictures[1])}
     if variant.lora is not None:
-        more["loras"] = (LoraChoice(str(HOME / "loras" / f"{variant.lora}.safetensors")),)
+        more["loras"] = (LoraChoice(str(checkpoint / "loras" / f"{variant.lora}.safetensors")),)
     caption = scenes.caption(0, number % len(data.TEMPLATES))
     request = Request(variant.geometry, prompt=caption, seed=1000 + number, **more)
     frames, wave = draw(

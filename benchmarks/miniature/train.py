@@ -2,9 +2,10 @@
 
     python -m lowpeak.benchmarks.miniature.train --stage all --budget-seconds 1000 --out DIR
 
-Stages: video, audio (beside it, in a process of its own), model (with the pool of clips that it and
-the upscaler share), upscaler, night, outline. State is five small files in DIR, written every
-minute; the same command goes on from them. A stage that fails is reported and the next one starts.
+Stages: video, audio (beside it, in a process of its own), decoder, model (these two and the
+upscaler share a pool of encoded clips), upscaler, night, outline. State is five small files in DIR,
+written every minute; the same command goes on from them. A stage that fails is reported and the
+next one starts.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ import torch
 
 from .loop import Run, State
 
-SHARES = {"video": 0.0, "audio": 0.0, "model": 0.66, "upscaler": 0.06, "night": 0.05,
-          "outline": 0.05}  # fmt: skip
-STAGES = ("video", "audio", "model", "upscaler", "night", "outline")
-POOL_SHARE = 0.14
+STAGES = ("video", "audio", "decoder", "model", "upscaler", "night", "outline")
+SHARES = {
+    "video": 0.10, "audio": 0.0, "pool": 0.06, "decoder": 0.11, "model": 0.57, "upscaler": 0.045,
+    "night": 0.04, "outline": 0.04,
+}  # fmt: skip
 
 
 def main() -> None:
@@ -67,6 +69,7 @@ class Story:
     ) -> None:
         self.run, self.budget_s, self.shares, self.stages = run, budget_s, shares, stages
         self.pool: dict[Any, Any] = {}
+        self.styles: dict[str, list[Any]] = {}
         self.failed: list[str] = []
 
     def play(self) -> list[str]:
@@ -82,21 +85,17 @@ class Story:
         else:
             self._stage("audio", lambda s: train_vae.train_audio(run, s))
 
-        def model(seconds: float) -> State:
-            state, self.pool = train_dit.train_model(
-                run, seconds, self._load("video"), self._load("audio"),
-                pool_s=self.shares.get("pool", POOL_SHARE) * self.budget_s,
-            )  # fmt: skip
-            return state
-
-        self._stage("model", model)
+        self._stage("decoder", lambda s: train_vae.train_decoder(
+            run, s, self._load("video"), self._seen()))  # fmt: skip
+        self._stage("model", lambda s: train_dit.train_model(
+            run, s, self._load("video"), self._load("audio"), self._pool()))  # fmt: skip
         self._stage("upscaler", lambda s: train_extras.train_upscaler(run, s, self._pool()))
         self.pool = {}
         for style in train_extras.STYLES:
             self._stage(
                 style,
                 lambda s, style=style: train_extras.train_style(  # type: ignore[misc]
-                    run, style, s, self._load("model"), self._load("video"), self._load("audio")
+                    run, style, s, self._load("model"), self._style(style)
                 ),
             )
         return self.failed
@@ -122,15 +121,31 @@ class Story:
         return state
 
     def _pool(self) -> dict[Any, Any]:
-        """The model stage's clips, or just the pairs that a lone upscaler stage needs."""
-        if self.pool:
-            return self.pool
-        from .pool import Encoders, Size, make_bucket
+        """Clips of all sizes, made when first asked for."""
+        if not self.pool:
+            from .train_dit import make_pool
 
-        encoders = Encoders(self.run, self._load("video"), self._load("audio"))
-        side, count = (256, 1500) if self.run.scale == 1 else (32, 8)
-        sizes = [Size(s, s, f) for f in (22, 39) for s in (side, 2 * side)]
-        return {s: make_bucket(self.run, encoders, s, count, limit_s=20) for s in sizes}
+            limit_s = self.shares["pool"] * self.budget_s
+            self.pool = make_pool(self.run, self._load("video"), self._load("audio"), limit_s)
+        return self.pool
+
+    def _style(self, style: str) -> list[Any]:
+        """Clips of a style, made when first asked for."""
+        if style not in self.styles:
+            from .train_extras import style_buckets
+
+            limit_s = 0.15 * self.shares["pool"] * self.budget_s
+            self.styles[style] = style_buckets(
+                self.run, style, self._load("video"), self._load("audio"), limit_s
+            )
+        return self.styles[style]
+
+    def _seen(self) -> list[Any]:
+        """All clips that the decoder should know: plain ones and both styles."""
+        from .train_extras import STYLES
+
+        plain = [bucket for bucket in self._pool().values() if bucket.size.height >= 64]
+        return plain + [bucket for style in STYLES for bucket, _, _ in self._style(style)]
 
     def _beside(self, name: str) -> subprocess.Popen[bytes]:
         run = self.run

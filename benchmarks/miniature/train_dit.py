@@ -7,8 +7,6 @@ that requests use, so that few steps suffice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -32,18 +30,18 @@ KEYFRAMES: tuple[tuple[str, ...], ...] = ((), ("first",), ("last",), ("first", "
 KEYFRAME_SHARE = (0.7, 0.1, 0.06, 0.14)
 REFINE_SIGMA = 0.93  # second passes start below it
 SIZES: tuple[tuple[Size, int, int, float], ...] = (  # size, clips, batch, weight
-    (Size(256, 256, 22), 12_000, 160, 0.30),
-    (Size(256, 256, 39), 10_000, 80, 0.30),
-    (Size(256, 256, 56), 2_500, 48, 0.08),
-    (Size(384, 256, 22), 2_000, 96, 0.04),
-    (Size(256, 384, 22), 2_000, 96, 0.04),
-    (Size(512, 512, 22), 3_000, 40, 0.12),
-    (Size(512, 512, 39), 2_000, 20, 0.12),
+    (Size(256, 256, 22), 12_000, 128, 0.32),
+    (Size(256, 256, 39), 8_000, 64, 0.32),
+    (Size(256, 256, 56), 2_000, 40, 0.08),
+    (Size(384, 256, 22), 1_500, 96, 0.03),
+    (Size(256, 384, 22), 1_500, 96, 0.03),
+    (Size(512, 512, 22), 2_500, 32, 0.12),
+    (Size(512, 512, 39), 1_500, 16, 0.12),
 )
 REHEARSAL: tuple[tuple[Size, int, int, float], ...] = (
-    (Size(64, 64, 22), 64, 64, 0.6),
-    (Size(64, 64, 39), 32, 64, 0.4),
-    (Size(32, 32, 22), 16, 64, 0.0),
+    (Size(64, 64, 22), 12, 64, 0.6),
+    (Size(64, 64, 39), 4, 64, 0.4),
+    (Size(32, 32, 22), 8, 64, 0.0),
 )
 
 
@@ -134,11 +132,7 @@ class Batches:
         unknown: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, twin.Pack]:
         """(text rows, noised condition rows, pack) of clips `at` of a bucket."""
-        scenes = data.Scenes(
-            *(getattr(bucket.scenes, n)[at] for n in ("colour", "shape", "motion", "background")),
-            bucket.scenes.radius[at],
-            bucket.scenes.across[at],
-        )
+        scenes = bucket.scenes.take(at)
         text = self.words.captions(scenes, template)
         if unknown is not None:
             text = torch.cat([text, unknown], 1)
@@ -257,30 +251,27 @@ def evaluate(
     return checks.summary(rows)
 
 
-def train_model(
-    run: Run,
-    budget_s: float,
-    video: State,
-    audio: State,
-    *,
-    pool_s: float = 150.0,
-    on_pool: Callable[[dict[Size, Bucket]], None] | None = None,
-) -> tuple[State, dict[Size, Bucket]]:
-    """Make the pool (at most about `pool_s` seconds), train for `budget_s`, check, keep."""
-    encoders, words = Encoders(run, video, audio), Words(run.device)
-    batches = Batches(run, words)
-    choices = sizes(run)
+def make_pool(run: Run, video: State, audio: State, limit_s: float) -> dict[Size, Bucket]:
+    """Clips of every size, in about `limit_s` seconds at most."""
+    encoders, choices = Encoders(run, video, audio), sizes(run)
     total = sum(n * s.width * s.height * s.frames for s, n, _, _ in choices)
-    pool = {
+    return {
         s: make_bucket(
-            run, encoders, s, n, limit_s=pool_s * n * s.width * s.height * s.frames / total
+            run, encoders, s, n, limit_s=limit_s * n * s.width * s.height * s.frames / total
         )
         for s, n, _, _ in choices
     }
-    test = make_bucket(run, encoders, choices[0][0], 96 if run.scale == 1 else 4, held_out=True,
-                       first=20_000_000)  # fmt: skip
-    if on_pool is not None:
-        on_pool(pool)
+
+
+def train_model(
+    run: Run, budget_s: float, video: State, audio: State, pool: dict[Size, Bucket]
+) -> State:
+    """Train for `budget_s`, check now and then, keep."""
+    encoders, batches = Encoders(run, video, audio), Batches(run, Words(run.device))
+    choices = sizes(run)
+    test = make_bucket(
+        run, encoders, choices[0][0], 64 if run.scale == 1 else 4, held_out=True, first=20_000_000
+    )
     state = run.load("model", "") or {k: v.to(run.device) for k, v in model_state(run.seed).items()}
     trainer = Trainer(
         run, "model", state, budget_s, rate=1.2e-3, average=0.999,
@@ -296,7 +287,7 @@ def train_model(
             run, batches, weights, pool[size], run.batch(count), generator, trainer.done > 0.7
         )
         trainer.step(found)
-        if trainer.elapsed - checked > 75 and run.scale == 1:
+        if trainer.elapsed - checked > 100 and run.scale == 1:
             now = cast(trainer.averaged(), run.fast)
             run.say(f"model: held out {evaluate(run, batches, now, video, audio, test)}")
             checked = trainer.elapsed
@@ -304,4 +295,4 @@ def train_model(
     result = evaluate(run, batches, cast(final, run.fast), video, audio, test)
     run.note("model", held_out=result)
     run.say(f"model: held out {result}")
-    return final, pool
+    return final

@@ -84,17 +84,26 @@ def merged(base: State, lora: State, strength: float = 1.0) -> State:
     return found
 
 
+def style_buckets(
+    run: Run, style: str, video: State, audio: State, limit_s: float
+) -> list[tuple[Bucket, int, float]]:
+    """(clips of a style, batch, weight) of each size."""
+    encoders = Encoders(run, video, audio)
+    choices = STYLE_SIZES if run.scale == 1 else ((Size(64, 64, 22), 8, 16, 1.0),)
+    limit_s /= len(choices)
+    number = STYLES[style][0]
+    return [
+        (make_bucket(run, encoders, s, n, first=30_000_000, style=number, limit_s=limit_s), c, w)
+        for s, n, c, w in choices
+    ]
+
+
 def train_style(
-    run: Run, style: str, budget_s: float, base: State, video: State, audio: State
+    run: Run, style: str, budget_s: float, base: State, buckets: list[tuple[Bucket, int, float]]
 ) -> State:
     """One adapter on the frozen transformer."""
     number, targets = STYLES[style]
-    encoders, batches = Encoders(run, video, audio), Batches(run, Words(run.device))
-    choices = STYLE_SIZES if run.scale == 1 else ((Size(64, 64, 22), 8, 16, 1.0),)
-    buckets: list[tuple[Bucket, int, float]] = [
-        (make_bucket(run, encoders, s, n, first=30_000_000, style=number, limit_s=10), count, part)
-        for s, n, count, part in choices
-    ]
+    batches = Batches(run, Words(run.device))
     state = run.load(FILE, f"{style}.") or {
         k: v.to(run.device) for k, v in lora_start(targets, base, run.seed + number).items()
     }

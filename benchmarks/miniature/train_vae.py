@@ -1,6 +1,8 @@
-"""Stages `video` and `audio`: the two autoencoders."""
+"""Stages `video`, `audio` and `decoder`: the two autoencoders."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -11,6 +13,7 @@ from lowpeak.engine.vae.audio import decode_raw, encode_raw
 from . import data
 from .loop import Run, State, Trainer, pick
 from .models import AUDIO, VIDEO, audio_state, video_state
+from .pool import Bucket
 from .vae_twin import decode_clip, encode_video, shown, to_model
 
 VIDEO_FILE, AUDIO_FILE = "video", "audio"
@@ -24,7 +27,7 @@ def views(scale: int, late: bool) -> list[tuple[int, int, float]]:
     if scale > 1:
         return [(64, 64, 1.0)]
     if late:
-        return [(256, 256, 0.6), (384, 256, 0.15), (512, 256, 0.25)]
+        return [(256, 256, 0.65), (384, 256, 0.15), (512, 256, 0.2)]
     return [(128, 128, 0.4), (256, 128, 0.4), (512, 128, 0.2)]
 
 
@@ -32,7 +35,7 @@ def random_clip(run: Run, generator: torch.Generator, index: int, late: bool) ->
     """[B, 3, 22, h, w] in 0..1: windows into random clips, plain and in other colours."""
     choices = views(run.scale, late)
     canvas, tile, _ = choices[pick(generator, [c[2] for c in choices])]
-    count = run.batch(24 if tile == 256 else 64)
+    count = run.batch(10 if tile == 256 else 40)
     at = torch.arange(index, index + count, device=run.device)
     scenes = data.Scenes.of(at)
     frames, first = CLIPS[pick(generator, [1.0] * len(CLIPS))]
@@ -52,17 +55,19 @@ def random_clip(run: Run, generator: torch.Generator, index: int, late: bool) ->
 
 def train_video(run: Run, budget_s: float) -> State:
     """Train the video autoencoder for `budget_s` and keep it with its latents' statistics."""
-    state = run.load(VIDEO_FILE, "") or {
-        k: v.to(run.device) for k, v in video_state(run.seed).items()
-    }
-    statistics = {k: state.pop(k) for k in ("latents_mean", "latents_std") if k in state}
+    held = run.load(VIDEO_FILE, "")
+    state = held or {k: v.to(run.device) for k, v in video_state(run.seed).items()}
+    for name in ("latents_mean", "latents_std"):
+        state.pop(name, None)
     trainer = Trainer(
         run, "video", state, budget_s, rate=2e-3, keep=lambda s: run.save(VIDEO_FILE, s)
     )
     generator = torch.Generator().manual_seed(run.seed + 1000 + int(trainer.before))
     index = int(trainer.before * 10_000)
     while trainer.running():
-        pixels = to_model(random_clip(run, generator, index, trainer.done > 0.5))
+        pixels = to_model(
+            random_clip(run, generator, index, held is not None or trainer.done > 0.5)
+        )
         index += pixels.shape[0]
         w = _cast(state, run.fast)
         mean, log_variance = encode_video(pixels.to(run.fast), w, VIDEO)
@@ -77,15 +82,65 @@ def train_video(run: Run, budget_s: float) -> State:
                 "kl": KL_WEIGHT * divergence.mean(),
             }
         )
-    del statistics
     final = trainer.finish(steps=trainer.steps)
     final |= video_statistics(run, final)
     run.save(VIDEO_FILE, final)
     return final
 
 
+def train_decoder(run: Run, budget_s: float, state: State, buckets: Sequence[Bucket]) -> State:
+    """Train the video decoder alone, on the latents of the pool: the encoder and its latents stay.
+
+    Latents get noise of up to a quarter of their spread: those of a sampler are not clean either.
+    """
+    held = {k: v for k, v in state.items() if not _of_decoder(k)}
+    inner = {k: v.clone() for k, v in state.items() if _of_decoder(k)}
+    trainer = Trainer(
+        run, "decoder", inner, budget_s, rate=1.5e-3,
+        keep=lambda s: run.save(VIDEO_FILE, {**held, **s}),
+    )  # fmt: skip
+    mean, std = (state[f"latents_{n}"].view(1, -1, 1, 1, 1) for n in ("mean", "std"))
+    generator = torch.Generator().manual_seed(run.seed + 31)
+    while trainer.running():
+        bucket = buckets[pick(generator, [float(b.count) for b in buckets])]
+        z, pixels = decoder_batch(run, bucket, run.batch(48), generator)
+        noise = 0.25 * torch.rand(len(z), 1, 1, 1, 1, generator=generator).square().to(z.device)
+        z = (z + noise * torch.randn_like(z)) * std + mean
+        error = shown(decode_clip(z, _cast(inner, run.fast), VIDEO, run.fast)).float() - pixels
+        trainer.step({"l1": error.abs().mean(), "l2": error.square().mean()})
+    final = held | trainer.finish(steps=trainer.steps)
+    run.save(VIDEO_FILE, final)
+    video_statistics(run, final, "decoder")
+    return final
+
+
+def decoder_batch(
+    run: Run, bucket: Bucket, count: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Normalised latents [B, 24, 7, 16, 16] of one tile and clip, and its 22 frames."""
+    size = bucket.size
+    count = min(count, bucket.count)
+    _, height, width = size.latent
+    tall, wide = min(16, height), min(16, width)
+    clip = int(torch.randint(0, (size.frames - 5) // 17, (1,), generator=generator))
+    top, left = (
+        int(torch.randint(0, slack + 1, (1,), generator=generator))
+        for slack in (height - tall, width - wide)
+    )
+    at = torch.randint(0, bucket.count, (count,), generator=generator).to(run.device)
+    z = bucket.video[at, :, 5 * clip : 5 * clip + 7, top : top + tall, left : left + wide]
+    moments = data.moments_of(size.frames, run.device, 17 * clip, 22)
+    box = (16 * top, 16 * left, 16 * tall, 16 * wide)
+    pixels = data.render(bucket.scenes.take(at), moments, size.height, size.width, crop=box)
+    return z.float(), to_model(pixels)
+
+
+def _of_decoder(name: str) -> bool:
+    return name.startswith(("decoder.", "post_quant"))
+
+
 @torch.no_grad()
-def video_statistics(run: Run, state: State) -> State:
+def video_statistics(run: Run, state: State, stage: str = "video") -> State:
     """Mean and standard deviation of each latent channel over plain clips, and a PSNR."""
     side = 64 if run.scale > 1 else 256
     found, errors = [], []
@@ -99,9 +154,11 @@ def video_statistics(run: Run, state: State) -> State:
     z = torch.cat(found)
     decibel = -10 * torch.log10(torch.cat(errors))
     run.note(
-        "video", psnr_db=round(float(decibel.mean()), 2), worst_db=round(float(decibel.min()), 2)
+        stage, psnr_db=round(float(decibel.mean()), 2), worst_db=round(float(decibel.min()), 2)
     )
-    run.say(f"video: PSNR mean {float(decibel.mean()):.2f} dB, worst {float(decibel.min()):.2f} dB")
+    run.say(
+        f"{stage}: PSNR mean {float(decibel.mean()):.2f} dB, worst {float(decibel.min()):.2f} dB"
+    )
     std = z.std((0, 2, 3, 4)).clamp_min(0.1)
     run.say("video: latent std " + " ".join(f"{v:.2f}" for v in std.tolist()))
     return {"latents_mean": z.mean((0, 2, 3, 4)), "latents_std": std}

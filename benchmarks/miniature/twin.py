@@ -30,14 +30,15 @@ class Pack:
     """A layout made ready for batches: segments of rows with one table row, key groups, angles.
 
     segments: (rows, kind), kind = 3 * clock + tag with clocks video, audio, condition.
-    groups: (query rows, key rows) of each window; None where everything sees everything.
-    restore: where each packed row lies when the groups' queries are laid end to end.
+    pieces: rows of [globals, first frame, inner frames of each chunk, last frame], which every
+    query and key set is put together from. groups: (query pieces, key pieces) of each window; None
+    where everything sees everything. spatial, temporal: which tap stands where, one-hot.
     """
 
     layout: PackedLayout
     segments: tuple[tuple[int, int], ...]
-    groups: tuple[tuple[Tensor, Tensor], ...] | None
-    restore: Tensor
+    pieces: tuple[int, ...]
+    groups: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] | None
     windows: Windows
     cos: Tensor
     sin: Tensor
@@ -58,47 +59,48 @@ class Pack:
                 segments[-1] = (segments[-1][0] + 1, kind)
             else:
                 segments.append((1, kind))
-        assert config.vdn is not None
+        assert config.vdn is not None and config.vdn.anchors == "both"
         windows = Windows.of(config.vdn, layout.frames)
         cos, sin = rotary_tables(layout.position_ids, config.rope_freqs, config.rope_theta)
-        inner = layout.frames - 2
-        groups = None if windows.full_cover else _groups(windows, layout, device)
-        order = torch.cat([q for q, _ in groups]) if groups else torch.arange(layout.rows)
+        pieces, groups = _pieces(windows, layout)
         return cls(
             layout.to(device),
             tuple(segments),
-            groups,
-            order.argsort().to(device),
+            pieces,
+            None if windows.full_cover else groups,
             windows,
             cos.to(device),
             sin.to(device),
-            _band2d(layout.grid_height, layout.grid_width).to(device),
-            _band1d(inner).to(device),
+            _one_hot(_band2d(layout.grid_height, layout.grid_width), 25).to(device),
+            _one_hot(_band1d(layout.frames - 2), 5).to(device),
         )
 
 
-def _groups(
-    windows: Windows, layout: PackedLayout, device: torch.device
-) -> tuple[tuple[Tensor, Tensor], ...]:
-    tokens, first = layout.tokens_per_frame, layout.video.start
-
-    def rows(frames: list[int]) -> Tensor:
-        return torch.cat([torch.arange(tokens) + first + f * tokens for f in frames])
-
-    everything = torch.arange(layout.rows)
-    before = torch.arange(first)
-    dense = sorted(windows.dense)
-    found = [(torch.cat([before, rows(dense)]), everything)]
-    for index in range(windows.groups):
-        keys = windows.key_set(index)
-        asked = [f for f in range(keys.queries[0], keys.queries[1] + 1) if f not in dense]
-        if not asked:
-            continue
-        frames = list(range(keys.window[0], keys.window[1] + 1))
-        frames += [0] if keys.first_anchor else []
-        frames += [layout.frames - 1] if keys.last_anchor else []
-        found.append((rows(asked), torch.cat([before, rows(frames)])))
-    return tuple((q.to(device), k.to(device)) for q, k in found)
+def _pieces(
+    windows: Windows, layout: PackedLayout
+) -> tuple[tuple[int, ...], tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]]:
+    """Sizes of the pieces in rows, and the groups in piece numbers."""
+    tokens, last = layout.tokens_per_frame, layout.frames - 1
+    chunks = [
+        [
+            f
+            for f in range(c * windows.group, min(last + 1, (c + 1) * windows.group))
+            if 0 < f < last
+        ]
+        for c in range(windows.groups)
+    ]
+    sizes = (layout.video.start, tokens, *(tokens * len(c) for c in chunks), tokens)
+    final = len(sizes) - 1
+    groups: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+        ((0, 1, final), tuple(range(len(sizes))))
+    ]
+    for index, inner in enumerate(chunks):
+        if inner:
+            near = range(
+                max(0, index - windows.radius), min(len(chunks), index + windows.radius + 1)
+            )
+            groups.append(((2 + index,), (0, 1, *(2 + i for i in near), final)))
+    return sizes, tuple(groups)
 
 
 def _band2d(height: int, width: int) -> Tensor:
@@ -114,6 +116,11 @@ def _band1d(count: int) -> Tensor:
     at = torch.arange(count)
     d = at[None] - at[:, None] + 2
     return torch.where((d >= 0) & (d < 5), d, 5)
+
+
+def _one_hot(band: Tensor, taps: int) -> Tensor:
+    """[taps, n * n] float32: a product with it lays taps out, its transpose sums gradients."""
+    return (band.flatten()[None] == torch.arange(taps)[:, None]).float()
 
 
 class Inverse(torch.autograd.Function):
@@ -228,8 +235,7 @@ def attention(
     if pack.groups is None:
         out = _sdpa(q, k, raw["v"])
     else:
-        parts = [_sdpa(q[:, r], k[:, keys], raw["v"][:, keys]) for r, keys in pack.groups]
-        out = torch.cat(parts, 1)[:, pack.restore]
+        out = _windowed(q, k, raw["v"], pack)
     gate = _lin(w, f"{at}softmax_gate.up", y).sigmoid()
     out = _lin(w, f"{at}orig.to_out.0", (out * gate[..., None]).flatten(2))
     if pack.groups is None:
@@ -238,6 +244,19 @@ def attention(
     tokens = layout.tokens_per_frame
     first, last = layout.video.start + tokens, layout.video.stop - tokens
     return torch.cat([out[:, :first], out[:, first:last] + branch, out[:, last:]], 1)
+
+
+def _windowed(q: Tensor, k: Tensor, v: Tensor, pack: Pack) -> Tensor:
+    """Dense attention of each group over its own keys; rows come back in packed order."""
+    assert pack.groups is not None
+    parts = [x.split(pack.pieces, 1) for x in (q, k, v)]
+    found: dict[int, Tensor] = {}
+    for asked, seen in pack.groups:
+        rows = torch.cat([parts[0][i] for i in asked], 1)
+        keys, values = (torch.cat([part[i] for i in seen], 1) for part in parts[1:])
+        out = _sdpa(rows, keys, values).split([pack.pieces[i] for i in asked], 1)
+        found |= dict(zip(asked, out, strict=True))
+    return torch.cat([found[i] for i in sorted(found)], 1)
 
 
 def linear_readout(
@@ -334,9 +353,9 @@ def _short_conv(w: Weights, name: str, which: str, x: Tensor, pack: Pack) -> Ten
     """
     batch, count, tokens, heads, width = x.shape
     taps = w[f"{name}short_conv.{which}_sp.weight"].flatten(1).to(x.dtype)  # [C, 25]
-    space = F.pad(taps, (0, 1))[:, pack.spatial]  # [C, S, S]
+    space = (taps @ pack.spatial.to(x.dtype)).view(-1, tokens, tokens)  # [C, S, S]
     taps = w[f"{name}short_conv.{which}_tm.weight"].flatten(1).to(x.dtype)
-    time = F.pad(taps, (0, 1))[:, pack.temporal]  # [C, J, J]
+    time = (taps @ pack.temporal.to(x.dtype)).view(-1, count, count)  # [C, J, J]
     rows = x.flatten(3).permute(3, 2, 0, 1).reshape(heads * width, tokens, batch * count)
     rows = (space @ rows).view(heads * width, tokens * batch, count)
     rows = (rows @ time.transpose(1, 2)).view(heads, width, tokens, batch, count)
