@@ -45,7 +45,6 @@ from .streaming import StreamedDenoisers
 from .text.encoder import TextEncoder, open_text_encoder
 from .vae.audio import decode_audio
 from .vae.decoder import decode_video
-from .vae.encoder import encode_keyframe
 from .vae.files import open_audio_vae, open_video_vae
 from .vae.space import exact_convolutions
 from .vae.streamed import StreamedBlocks
@@ -54,7 +53,6 @@ from .vae.tiles import split_axis
 STRIDE_PX = 16
 PROMPTS_FOLDER = "prompts"  # of what outlives a run
 MERGED_FOLDER = "merged"
-KEYFRAME_SEED = 42  # facts: model sheet g
 
 
 @dataclass(frozen=True)
@@ -135,11 +133,12 @@ class ModelSet:
         loras: LoraSet | None = None,
         lora_mode: str = "merged",
         store: BlockStore | None = None,
+        whole: bool = False,
     ) -> Iterator[StreamedDenoisers]:
         """The transformer for passes at `times` (distinct times of every evaluation).
 
         placements: {phase: where its bytes wait}. lora_mode: merged, where blocks that are read in
-        every pass are kept merged on the disk, or online. store: see StreamedDenoisers.
+        every pass are kept merged on the disk, or online. store, whole: see StreamedDenoisers.
         """
         checkpoint = self.checkpoint
         if loras:
@@ -153,15 +152,19 @@ class ModelSet:
                 keep_in=home() / MERGED_FOLDER,
             )
         find_tables(checkpoint, times)
-        found = StreamedDenoisers(checkpoint, times, placements, self.device, store)
+        found = StreamedDenoisers(checkpoint, times, placements, self.device, store, whole=whole)
         try:
             yield found
         finally:
             found.close()
 
-    def lift(self) -> Lift:
-        """The latent upscaler. Raises CheckpointError when its file is missing or damaged."""
-        return tiled_lift(open_upscaler(find_part(self.folder, UPSCALER)), self.device)
+    def lift(self, is_cancelled: Callable[[], bool] | None = None) -> Lift:
+        """The latent upscaler. Raises CheckpointError when its file is missing or damaged.
+
+        is_cancelled: asked before every layer of it.
+        """
+        file = open_upscaler(find_part(self.folder, UPSCALER))
+        return tiled_lift(file, self.device, is_cancelled=is_cancelled)
 
     def decode_audio(self, latents: Tensor) -> Tensor:
         """Sound of latents [1, 32, 2, A]: float32 [2, 800 A] at 32 kHz on the CPU."""
@@ -209,17 +212,6 @@ class ModelSet:
                 on_frames=on_frames,
                 is_cancelled=is_cancelled,
             )
-
-    def encode_picture(self, picture: Tensor) -> Tensor:
-        """Normalised latents [1, 24, 1, H/16, W/16] of a keyframe, uint8 [H, W, 3].
-
-        The posterior is sampled with the pipeline's own seed, so a picture has one encoding.
-        """
-        file = open_video_vae(find_part(self.folder, VIDEO_VAE))
-        generator = torch.Generator().manual_seed(KEYFRAME_SEED)
-        with torch.inference_mode(), exact_convolutions():
-            tensors = file.encoder(self.device)
-            return encode_keyframe(picture, tensors, file.config, generator=generator).cpu()
 
     def bind_loras(self, choices: Sequence[LoraChoice], *, allow_partial: bool = False) -> LoraSet:
         """Adapters bound to this transformer. Raises what engine/lora raises, before any work."""

@@ -231,7 +231,7 @@ def condition_and_sample(
             request,
             conditioning,
             denoiser,
-            lift=models.lift() if passes.upscaling else None,
+            lift=models.lift(session.host.is_cancelled) if passes.upscaling else None,
             first_pass=saved.first_pass,
             keep_first_pass=keep_first_pass,
             stop_after_first=options.stop_after == "first",

@@ -209,7 +209,7 @@ class LocalEngine:
                     request,
                     conditioning,
                     denoiser,
-                    lift=models.lift() if passes.upscaling else None,
+                    lift=models.lift(host.is_cancelled) if passes.upscaling else None,
                     first_pass=SampledLatents(kept[0].video, kept[0].audio) if kept else None,
                     keep_first_pass=keep,
                 )

@@ -84,6 +84,17 @@ def test_every_pass_gets_its_own_placement_and_the_same_bits(models: ModelSet) -
     assert len(found) == 1
 
 
+def test_the_upscaler_stops_at_a_layer(models: ModelSet) -> None:
+    asked: list[int] = []
+
+    def is_cancelled() -> bool:
+        asked.append(1)
+        return len(asked) == 2
+
+    with pytest.raises(Cancelled, match="layer 2"):
+        models.lift(is_cancelled)(torch.randn(1, 24, 2, 4, 4), (8, 8))
+
+
 def test_cancelling_inside_a_step_stops_at_a_block_border(models: ModelSet) -> None:
     class StopsInTheSecondBlock(QuietHost):
         asked = 0
