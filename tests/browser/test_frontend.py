@@ -36,7 +36,7 @@ def test_widgets_of_the_canvas_are_forecast_in_old_and_new_nodes(comfy: Any) -> 
     comfy.host.engine.use(4)
     tools.set_widgets(page, LARGE)
     verdict_with(page, "Does not fit: VRAM is short by")
-    tools.picture(page.locator(".lowpeak"), "refusal", keep=True)
+    tools.picture(page, "refusal", keep=True, panel_only=True)
     page.get_by_role("button", name=re.compile("Use a size that fits")).first.click()
     verdict_with(page, "Fits. About")
     assert {name: tools.widget(page, name) for name in LARGE} != LARGE
@@ -81,6 +81,8 @@ def test_both_themes_of_comfyui_can_be_read(comfy: Any) -> None:
         tools.picture(page, f"before-{theme}", keep=True)
     tools.queue(page)
     expect(page.locator(".lp-last")).to_contain_text("Took ")
+    tools.set_widgets(page, LARGE)
+    verdict_with(page, "1920 × 1088")
     tools.unfold(page)
     expect(page.locator(".lp-heat .lp-waits")).to_have_count(0)
     for theme in ("dark", "light"):
@@ -90,7 +92,7 @@ def test_both_themes_of_comfyui_can_be_read(comfy: Any) -> None:
         assert len(found) > 100
         assert [item for item in found if item[1] < 4.5] == []
         page.get_by_text("What if", exact=True).evaluate("e => e.scrollIntoView()")
-        tools.picture(page.locator(".lowpeak"), f"what-if-{theme}", keep=True)
+        tools.picture(page, f"what-if-{theme}", keep=True, panel_only=True)
 
 
 def test_comfyuis_language_is_the_panels(comfy: Any) -> None:

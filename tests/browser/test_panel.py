@@ -298,6 +298,8 @@ def test_tab_reaches_every_control_and_the_focus_is_seen(page: Any, host: Browse
 def test_nothing_is_cut_off_in_a_narrow_or_wide_tab(stage: Any, width_px: int) -> None:
     page = stage()
     run_whole(page, stage.host)
+    tools.set_widgets(page, {"width": 1920, "height": 1088, "seconds": 15.0})  # longer words
+    verdict_with(page, "1920 × 1088")
     panel = page.locator(".lowpeak")
     panel.evaluate("(panel, width) => (panel.style.width = `${width}px`)", width_px)
     tools.unfold(page)

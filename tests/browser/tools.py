@@ -163,14 +163,19 @@ def contrasts(page: Any) -> list[tuple[str, float]]:
     return [tuple(item) for item in page.evaluate((HERE / "contrast.js").read_text("utf-8"))]
 
 
-def picture(page: Any, name: str, *, keep: bool = False) -> None:
-    """A picture of a page, or of an element of it, to look at.
-
-    keep: also one for the docs, small, where LOWPEAK_PICTURES says.
-    """
+def picture(page: Any, name: str, *, keep: bool = False, panel_only: bool = False) -> None:
+    """A picture of the page to look at. keep: also a small one where LOWPEAK_PICTURES says."""
     ARTIFACTS.mkdir(exist_ok=True)
     path = ARTIFACTS / f"{re.sub('[^0-9A-Za-z.-]+', '-', name)}.png"
-    page.screenshot(path=str(path), animations="disabled")
+    clip = None
+    if panel_only:
+        clip = page.evaluate(
+            """() => {
+                const { left, width } = document.querySelector('.lowpeak').getBoundingClientRect();
+                return { x: left, y: 40, width, height: innerHeight - 40 };
+            }"""
+        )
+    page.screenshot(path=str(path), animations="disabled", clip=clip)
     if keep and os.environ.get("LOWPEAK_PICTURES"):
         from PIL import Image
 
