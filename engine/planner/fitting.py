@@ -16,13 +16,14 @@ from .calibration import Calibration, Row
 from .compare import Compared, compare, usable
 from .cost import captured_graphs
 from .types import ModelFacts
-from .workload import BF16, Workload, block_seconds
+from .workload import BF16, Workload, block_parts, gemm_row
 
 QUIET_STALL = 0.02  # share of a step that may be spent waiting in a row that teaches compute
 LEAST_ALLOCATOR_BYTES = 1 << 20
-LEAST_MARGIN_BYTES = 64 << 20
+LEAST_MARGIN_BYTES = 32 << 20
 LEAST_SECONDS = 1e-7
-SCALES = (1.0, 1.5e-4, 0.05)  # how far slowness, launch and step may be expected to move
+SCALES = (0.1, 0.1, 1.5e-4, 0.05)  # how far slowness, launch and step may be expected to move
+GLUE_ROWS = ("rates.copy", "rates.convolution", "rates.readout", "rates.solve")
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -197,54 +198,65 @@ def _fit_host(fit: Fit) -> None:
 
 
 def _fit_seconds(fit: Fit) -> None:
-    """Sustained rates, the start of kernels, and what surrounds the blocks of a step.
+    """Rates of softmax and of the rest of a block, kernel starts, and the time around blocks.
 
-    Only steps that wait for nothing teach. What they do not tell apart stays near the row before.
+    Only steps that wait for nothing teach. What they do not tell apart stays near the rows before:
+    products and what is between them grow alike with a clip and share one figure.
+    `rates.sustained` becomes 1: it is in the rates then.
     """
-    quiet = [
-        item
-        for item in fit.compared()
-        if sum(item.row.get("stall_seconds", {}).values())
-        < QUIET_STALL * item.row["seconds_per_step"]
-        and item.placement.residual == "device"
-        and item.placement.keys != "host"
-        and item.step.limited_by == "compute"
-    ]
+    quiet = [item for item in fit.compared() if _is_quiet(item)]
     if not quiet:
         return
-    bare = fit.calibration.with_values(rates__sustained=1.0, rates__launch=1e-15)
-    points = []
+    rows, points = fit.calibration, []
     for item in quiet:
         work, again = item.memory.work, item.placement.keys == "recompute"
-        block = block_seconds(work, bare)
-        busy = block.attention + block.ffn + (block.recompute if again else 0.0)
         count, measured = work.facts.blocks, item.row["seconds_per_step"]
-        points.append((count * busy / measured, count * work.launches / measured, 1 / measured))
-    rows = fit.calibration
-    usual = 1 / rows["rates.sustained"], rows["rates.launch"], rows["rates.step"]
-    found = positive_least_squares(points, usual)
-    errors = [
+        softmax, products, glue = block_parts(work, rows).totals(recompute=again)
+        terms = (softmax, products + glue, work.launches)
+        points.append([count * x / measured for x in terms] + [1 / measured])
+    slow = 1 / rows["rates.sustained"]
+    found = positive_least_squares(points, (slow, slow, rows["rates.launch"], rows["rates.step"]))
+    error = max(
         abs(sum(x * part for x, part in zip(found, point, strict=True)) - 1) for point in points
-    ]
+    )
     source = f"steps that wait for nothing, {len(points)} row(s)"
-    slowness, launch, around = found
-    fit.learn("rates.sustained", 1 / slowness, max(errors), "1", source)
-    fit.learn("rates.launch", max(launch, LEAST_SECONDS), max(errors), "s", source)
-    fit.learn("rates.step", max(around, LEAST_SECONDS), max(errors), "s", source)
+    groups = (("rates.attention",), (gemm_row(fit.facts, rows), *GLUE_ROWS))
+    for slowness, names in zip(found, groups, strict=False):
+        for name in names:
+            value = rows[name] / max(slowness, 1e-3)
+            fit.learn(name, value, error, rows.rows[name].unit, source)
+    fit.learn("rates.sustained", 1.0, error, "1", f"{source}: in the rates themselves")
+    fit.learn("rates.launch", max(found[2], LEAST_SECONDS), error, "s", source)
+    fit.learn("rates.step", max(found[3], LEAST_SECONDS), error, "s", source)
+
+
+def _is_quiet(item: Compared) -> bool:
+    """Whether a step waited for nothing and kept x and keys on the device."""
+    waited = sum(item.row.get("stall_seconds", {}).values())
+    place = item.placement
+    return (
+        waited < QUIET_STALL * item.row["seconds_per_step"]
+        and place.residual == "device"
+        and place.keys != "host"
+        and item.step.limited_by == "compute"
+    )
 
 
 def positive_least_squares(
-    points: Sequence[Sequence[float]], usual: Sequence[float], weight: float = 0.002
+    points: Sequence[Sequence[float]],
+    usual: Sequence[float],
+    weight: float = 0.002,
+    scales: Sequence[float] = SCALES,
 ) -> list[float]:
     """x >= 0 that bring the products x . p nearest to 1 over the points p.
 
-    Each x is also drawn to its usual value, as weakly as `weight` of a point for each `SCALES` of
-    distance: directions that the points leave open stay there. Every set of positive unknowns is
+    Each x is also drawn to its usual value, as weakly as `weight` of a point for each of `scales`
+    of distance: directions that the points leave open stay there. Every set of positive unknowns is
     solved; the best one is kept.
     """
     count = len(usual)
     rows = [(list(point), 1.0) for point in points]
-    for index, (value, scale) in enumerate(zip(usual, SCALES, strict=True)):
+    for index, (value, scale) in enumerate(zip(usual, scales, strict=True)):
         pull = [0.0] * count
         pull[index] = weight / scale
         rows.append((pull, weight * value / scale))

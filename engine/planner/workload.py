@@ -164,23 +164,54 @@ def gemm_row(facts: ModelFacts, calibration: Calibration) -> str:
     return wanted
 
 
-def block_seconds(work: Workload, calibration: Calibration) -> BlockSeconds:
-    """Compute seconds of one block: each kind of work over its calibrated rate."""
+@dataclass(frozen=True)
+class BlockParts:
+    """Compute of one block by what limits it: softmax attention, products, and everything between
+    them. Seconds at the calibrated rates, each for the attention half, the feed-forward, and what
+    `recompute` adds.
+    """
+
+    softmax: float
+    products: tuple[float, float, float]
+    glue: tuple[float, float, float]
+
+    def totals(self, *, recompute: bool) -> tuple[float, float, float]:
+        """(softmax, products, glue) of a whole block."""
+        last = 3 if recompute else 2
+        return self.softmax, sum(self.products[:last]), sum(self.glue[:last])
+
+
+def block_parts(work: Workload, calibration: Calibration) -> BlockParts:
+    """Each kind of work over its calibrated rate."""
     gemm = calibration[gemm_row(work.facts, calibration)]
-    copy, sustained = calibration["rates.copy"], calibration["rates.sustained"]
+    copy = calibration["rates.copy"]
     pass_bytes = work.linear_rows * work.width * BF16
-    attention = (
-        work.attention_flops / calibration["rates.attention"]
-        + work.attention_gemm_flops / gemm
-        + work.attention_bytes / copy
+    between = (
+        work.attention_bytes / copy
         + CONVOLUTION_PASSES * pass_bytes / calibration["rates.convolution"]
         + READOUT_PASSES * pass_bytes / calibration["rates.readout"]
         + work.solves / calibration["rates.solve"]
     )
-    ffn = work.ffn_gemm_flops / gemm + work.ffn_bytes / copy
-    again = work.key_value_gemm_flops / gemm + work.key_value_bytes / copy
+    return BlockParts(
+        work.attention_flops / calibration["rates.attention"],
+        (
+            work.attention_gemm_flops / gemm,
+            work.ffn_gemm_flops / gemm,
+            work.key_value_gemm_flops / gemm,
+        ),
+        (between, work.ffn_bytes / copy, work.key_value_bytes / copy),
+    )
+
+
+def block_seconds(work: Workload, calibration: Calibration) -> BlockSeconds:
+    """Compute seconds of one block, with the start of its kernels."""
+    parts, sustained = block_parts(work, calibration), calibration["rates.sustained"]
+    products, glue = parts.products, parts.glue
     started = work.launches * calibration["rates.launch"]
-    return BlockSeconds(attention / sustained + started, ffn / sustained, again / sustained)
+    attention = (parts.softmax + products[0] + glue[0]) / sustained + started
+    return BlockSeconds(
+        attention, (products[1] + glue[1]) / sustained, (products[2] + glue[2]) / sustained
+    )
 
 
 def workload(request: Request, geometry: Geometry, facts: ModelFacts) -> Workload:
