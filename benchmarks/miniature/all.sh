@@ -11,4 +11,6 @@ $M.train --stage "${STAGES:-all}" --out "$DIR" --budget-seconds "${BUDGET:-780}"
 $M.export --state "$DIR" --out "$DIR/checkpoint" > "$DIR/export.log" 2>&1
 $M.table --checkpoint "$DIR/checkpoint" --out "$DIR/table.json" --clips "${CLIPS:-40}" \
   --jobs "${JOBS:-10}" --seconds "${TABLE_SECONDS:-60}" > "$DIR/table.log" 2>&1
+$M.frames --checkpoint "$DIR/checkpoint" --out "$DIR/frames.png" --device "${DEVICE:-cuda}" \
+  --canvas 512 --frames 39 >> "$DIR/table.log" 2>&1
 echo done >> "$DIR/table.log"
