@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from lowpeak.engine import kernels_here
 from lowpeak.engine.bench import pinned_placement, random_pass
 from lowpeak.engine.checkpoint.index import open_checkpoint
-from lowpeak.engine.errors import KernelUnavailable, RequestError
+from lowpeak.engine.errors import KernelUnavailable, RequestError, WorkerDied
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.kernels_here import (
     KernelOptions,
@@ -27,6 +28,8 @@ from lowpeak.engine.toy import write_toy
 from lowpeak.kernels.catalogue import CATALOGUE
 from lowpeak.kernels.compose import Unusable, choose_ops, compute_dtype
 from lowpeak.kernels.machine import Machine
+from lowpeak.kernels.probe import table
+from lowpeak.kernels.probe.parent import ProbeFailed
 from lowpeak.kernels.registry import Implementation, Needs, Verdict
 from lowpeak.kernels.weights import Activation
 
@@ -203,3 +206,20 @@ def test_quantised_attention_is_asked_for_by_a_variable(monkeypatch) -> None:
     assert not kernel_options().allow_quantised
     monkeypatch.setenv("LOWPEAK_QUANTISED_ATTENTION", "1")
     assert kernel_options().allow_quantised
+
+
+def test_the_probe_keeps_each_verdict_at_once(monkeypatch, tmp_path) -> None:
+    card = Machine("linux", "cuda", "H200", (9, 0), "580.1", {"torch": "2.11.0"})
+    monkeypatch.setattr(kernels_here, "home", lambda: tmp_path)
+    monkeypatch.setattr(kernels_here, "read_machine", lambda device: card)
+
+    def stopped_half_way(machine, device, *, kinds, progress, keep):
+        task = {"key": "window attention", "name": "cudnn"}
+        keep(task, {"status": "admitted", "figures": {"seconds": 0.004}})
+        raise ProbeFailed("the probing process ended with exit code 4")
+
+    monkeypatch.setattr(table, "probe", stopped_half_way)
+    with pytest.raises(WorkerDied, match="exit code 4"):
+        kernels_here.probe_kernels(CPU)
+    kept = kernels_here.verdict_cache().read(card)
+    assert kept == {"window attention": {"cudnn": Verdict("admitted", "", 0.004)}}
