@@ -56,7 +56,8 @@ CASES = {
 
 PRINTED = (
     "case", "seconds_per_step", "spread", "vram_peak_bytes", "context_bytes", "ram_peak_bytes",
-    "stall_seconds", "output_sha256", "error", "disk_bytes", "disk_bytes_per_second",
+    "stall_seconds", "output_sha256", "error", "disk_bytes", "disk_bytes_per_second", "capture",
+    "context_growth_bytes", "notices",
 )  # fmt: skip
 
 
@@ -67,6 +68,7 @@ def main() -> None:
     parser.add_argument("--ram-gib", type=float)
     parser.add_argument("--disk-blocks", type=int)
     parser.add_argument("--resident", type=int)
+    parser.add_argument("--no-capture", action="store_true", help="queue kernels one by one")
     parser.add_argument("--text-rows", type=int, default=500)
     parser.add_argument("--out", default="")
     options = parser.parse_args()
@@ -96,7 +98,10 @@ def main() -> None:
         begin = time.perf_counter()
         denoiser = None
         try:
-            denoiser = StreamedDenoiser(checkpoint, times, placement, device, open_stream=False)
+            denoiser = StreamedDenoiser(
+                checkpoint, times, placement, device, open_stream=False,
+                capture=not options.no_capture,
+            )  # fmt: skip
             if pinned == blocks:
                 shared = shared or denoiser.open_store()
                 denoiser.open_stream(shared)
@@ -112,6 +117,7 @@ def main() -> None:
                 repeats=repeats,
                 progress=lambda line: print("   ", line, flush=True),
             )
+            row["context_after_bytes"] = bench.context_bytes(device)  # graphs are still there
             if placement.disk_blocks:
                 row["disk_bytes_per_second"] = bench.disk_rate(denoiser)
         except (LowpeakError, torch.OutOfMemoryError) as failed:
@@ -119,6 +125,8 @@ def main() -> None:
         finally:
             if denoiser is not None:
                 denoiser.close()
+        row["capture"] = not options.no_capture
+        row["context_growth_bytes"] = bench.context_bytes(device) - context  # libraries and graphs
         row["case"], row["setup_and_run_seconds"] = name, time.perf_counter() - begin
         rows.append(row)
         print(json.dumps({k: row[k] for k in PRINTED if k in row}), flush=True)

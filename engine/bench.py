@@ -138,6 +138,7 @@ def bench_step(
         "ram_peak_bytes": ram_peak_bytes(),
         "link_bytes": int(statistics.median(record.link_bytes for record in records)),
         "disk_bytes": int(statistics.median(record.disk_bytes for record in records)),
+        "prepare_seconds": statistics.median(record.prepare_seconds for record in records),
         "stall_seconds": {
             name: statistics.median(record.stall_seconds[name] for record in records)
             for name in ("link", "disk")

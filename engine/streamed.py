@@ -137,7 +137,7 @@ class StreamedDenoiser:
             self.choice = online_choice(self.choice)
         self.capture = capture
         self._passes: list[BoundPass] = []
-        self._tables = StepTables(tables, config.layers)
+        self._tables = StepTables(tables, config.layers, pin=device.type == "cuda")
         root = checkpoint.load_root()
         self._head = root_on({k: v for k, v in root.items() if not is_text_only(k)}, device)
         del root  # read again when a pass is bound: its refiner would keep 0.8 GB of RAM
@@ -149,12 +149,13 @@ class StreamedDenoiser:
         if open_stream:
             self.open_stream()
 
-    def open_store(self) -> BlockStore:
-        """The host side of this placement. Whoever asks for it closes it."""
+    def open_store(self, *, whole: bool = False) -> BlockStore:
+        """The host side of this placement. Whoever asks for it closes it. whole: every block waits
+        in it, also those that the placement has on the device."""
         return BlockStore(
             block_sources(self.checkpoint),
-            pinned=self._pinned,
-            first=self._resident,
+            pinned=range(self.config.layers) if whole else self._pinned,
+            first=() if whole else self._resident,
             staging=STAGING_BUFFERS,
             pin=self.device.type == "cuda",
             device=self._calls,
@@ -241,6 +242,7 @@ class StreamedDenoiser:
         for bound in self._passes:
             bound.close()
         self._resources.close()
+        self._tables.close()
 
     def _assemble(self, tensors: Mapping[str, Tensor]):
         found = assemble_present(tensors, self.checkpoint.weight_format, self.config)

@@ -12,7 +12,8 @@ of the result. Design and formulas: chunk-major.md; model sheet a.8 and b.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -74,6 +75,7 @@ class ChunkMajorBlock:
         elif keys == "host":
             assert host_store is not None
             self.store = host_store
+        self.side = torch.cuda.Stream(c.device) if c.beside else None
         self.linear = LinearBranch(c)
         dense = 2 * c.tokens + c.global_rows
         wide = torch.promote_types(c.dtype, torch.float32)
@@ -142,6 +144,7 @@ class ChunkMajorBlock:
         self._fold(ring.k[ring.globals], ring.v[ring.globals])
         for index in range(c.chunks):
             self._write_chunk(index)
+        self._join()
         self.linear.finish()
 
     def _write_chunk(self, index: int) -> None:
@@ -176,8 +179,26 @@ class ChunkMajorBlock:
         self._rope(raw, self.w.norm_q, rows, self.dense_q[target : target + raw.shape[0]])
 
     def _fold(self, keys: Tensor, values: Tensor) -> None:
-        out, lse = self.context.ops.attention_partial(self.dense_q, keys, values)
-        self.context.ops.merge_partial(self.dense_total, self.dense_lse, out, lse)
+        with self._beside():
+            out, lse = self.context.ops.attention_partial(self.dense_q, keys, values)
+            self.context.ops.merge_partial(self.dense_total, self.dense_lse, out, lse)
+
+    @contextmanager
+    def _beside(self) -> Iterator[None]:
+        """On the side stream, behind what is queued on the main one; on the main one without it.
+
+        A kernel's last wave leaves most of a card idle; work from the other stream fills it.
+        """
+        if self.side is None:
+            yield
+            return
+        self.side.wait_stream(torch.cuda.current_stream(self.context.device))
+        with torch.cuda.stream(self.side):
+            yield
+
+    def _join(self) -> None:
+        if self.side is not None:
+            torch.cuda.current_stream(self.context.device).wait_stream(self.side)
 
     # ---------------------------------------------------------------- read sweep
 
@@ -194,7 +215,7 @@ class ChunkMajorBlock:
         x = self.residual.load(0, c.global_rows)
         y, _ = self._modulated(x, 0, self.w.norm, 0, kind="plain")
         logits = self._small(y)[:, : c.heads]
-        self._finish(x, 0, logits, [dense[2 * c.tokens :]])
+        self._finish(x, 0, logits, [dense[2 * c.tokens :]], [])
 
     def _load_keys(self, index: int) -> None:
         c, ring = self.context, self.ring
@@ -209,8 +230,7 @@ class ChunkMajorBlock:
         self._copy((ring.k, ring.v), place, self.store, kept)
 
     def _read_chunk(self, index: int, dense: Tensor) -> None:
-        c, w, ring = self.context, self.w, self.ring
-        assert w.linear is not None
+        c, w = self.context, self.w
         rows = c.chunk_rows(index)
         x = self.residual.load(rows.start, rows.stop)
         y, act = self._modulated(x, rows.start, w.norm, 0)
@@ -218,19 +238,39 @@ class ChunkMajorBlock:
         small = self._small(y)
         del y, act
         q = self._rope(q_raw, w.norm_q, rows, c.empty((x.shape[0], c.heads, c.head_dim)))
+        logits, hidden = small[:, : c.heads], small[:, c.heads :]
+        if self.side is None:
+            linear = self._linear_part(index, q_raw, hidden)
+            del q_raw
+            attention = self._window_attention(index, q, dense)
+        else:
+            with self._beside():
+                attention = self._window_attention(index, q, dense)
+            linear = self._linear_part(index, q_raw, hidden)
+            self._join()
+            del q_raw
+        del q
+        self._finish(x, rows.start, logits, [attention], [linear])
+
+    def _window_attention(self, index: int, q: Tensor, dense: Tensor) -> Tensor:
+        """Attention of a chunk's rows, the anchors' taken from `dense`. [M, H, D]."""
+        c, ring = self.context, self.ring
         window = ring.window(index)
         low = c.tokens if index == 0 else 0
-        high = x.shape[0] - (c.tokens if index == c.chunks - 1 else 0)
+        high = q.shape[0] - (c.tokens if index == c.chunks - 1 else 0)
         parts = [dense[: c.tokens]] if low else []
         if low < high:
             parts.append(c.ops.attention(q[low:high], ring.k[window], ring.v[window]))
-        if high < x.shape[0]:
+        if high < q.shape[0]:
             parts.append(dense[c.tokens : 2 * c.tokens])
-        branches = [parts[0] if len(parts) == 1 else torch.cat(parts)]
-        del q, parts
-        branches.append(self._readout(index, q_raw, small[:, c.heads :]))
-        del q_raw
-        self._finish(x, rows.start, small[:, : c.heads], branches)
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _linear_part(self, index: int, q_raw: Tensor, hidden: Tensor) -> Tensor:
+        """The linear branch of a chunk's rows, projected: [M, C]."""
+        assert self.w.linear is not None
+        out = self.w.linear.out
+        readout = self._readout(index, q_raw, hidden)
+        return self._linear(self.context.ops.quantise_activation(readout, out.kind), out)
 
     def _readout(self, index: int, q_raw: Tensor, hidden: Tensor) -> Tensor:
         c, branch = self.context, self.w.linear
@@ -262,22 +302,20 @@ class ChunkMajorBlock:
         x: Tensor,
         start: int,
         logits: Tensor | None,
-        branches: list[Tensor],
+        attention: list[Tensor],
+        linear: list[Tensor],
     ) -> None:
-        """Gates, projections, residual, feed-forward; x: rows from `start`, changed in place.
+        """Gate, projection, residual, feed-forward; x: rows from `start`, changed in place.
 
-        branches: softmax attention and, for video rows, linear readout; emptied as they are used.
+        attention: softmax attention [M, H, D]; linear: for video rows, the projected linear branch
+        [M, C]. Both lists are emptied as they are used.
         """
         c, w, ff = self.context, self.w, self.ff
         rows = c.rows[start : start + x.shape[0]]
-        act = c.ops.gate_heads(branches.pop(0), logits, kind=w.out.kind)
-        outputs = [self._linear(act, w.out)]
+        act = c.ops.gate_heads(attention.pop(), logits, kind=w.out.kind)
+        outputs = [self._linear(act, w.out), *linear]
+        linear.clear()
         del act
-        if branches:
-            assert w.linear is not None
-            act = c.ops.quantise_activation(branches.pop(), w.linear.out.kind)
-            outputs.append(self._linear(act, w.linear.out))
-            del act
         c.ops.add_gated(x, self.table, rows, 2, *outputs)
         del outputs
         for first in range(0, x.shape[0], FFN_TILE_ROWS):
@@ -310,7 +348,7 @@ class ChunkMajorBlock:
             queries.append((rows, c.ops.attention(q, *self.full), logits))
         for rows, attention, logits in queries:
             x = self.residual.load(rows.start, rows.stop)
-            self._finish(x, rows.start, logits, [attention])
+            self._finish(x, rows.start, logits, [attention], [])
 
     # ---------------------------------------------------------------- small steps
 

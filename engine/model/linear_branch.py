@@ -8,6 +8,9 @@ end (design: chunk-major.md, write sweep). Anchors 0 and F-1 take no part: inner
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -44,6 +47,8 @@ class LinearBranch:
         self.window_high = torch.tensor(high, device=c.device)
         inner = (max(c.frames - 2, 0), c.heads, c.head_dim)
         self.decays = (make(inner, wide), make(inner, wide))  # of the states before and after
+        self.side = torch.cuda.Stream(c.device) if c.beside else None
+        self.rings_read: torch.cuda.Event | None = None
         self.start = make(matrix, wide)
         self.state = make(matrix, wide)
 
@@ -97,6 +102,8 @@ class LinearBranch:
         if first < last:
             inner = slice((first - low) * c.tokens, (last - low) * c.tokens)
             self.alpha[first:last] = self._alpha(y[inner], last - first)
+            if self.rings_read is not None:
+                torch.cuda.current_stream(c.device).wait_event(self.rings_read)
             for target, source, ring in (("k", k, self.k_ring), ("v", v, self.v_ring)):
                 spatial = self.taps.get(target, (None, None))[0]
                 c.ops.conv_spatial(source[inner], spatial, ring, first=first, grid=c.grid)
@@ -106,13 +113,17 @@ class LinearBranch:
         c = self.context
         last = min(c.chunk_frames(index)[1], c.frames - 1)
         whole = index == c.chunks - 1
-        self._solve_until(c.frames - 2 if whole else last - 1 - REACH)
-        while self.scanned < (c.chunks if whole else index):
-            self._scan(self.scanned)
+        with self._beside():
+            self._solve_until(c.frames - 2 if whole else last - 1 - REACH)
+            while self.scanned < (c.chunks if whole else index):
+                self._scan(self.scanned)
 
     def finish(self) -> None:
         """Reverse scan over the chunks' maps; afterwards `states` may be asked."""
         c = self.context
+        if self.side is not None:
+            torch.cuda.current_stream(c.device).wait_stream(self.side)
+            self.rings_read = None
         state = self.start
         for index in reversed(range(c.chunks)):
             self.fold_j[index] += torch.bmm(state, self.fold_t[index])
@@ -140,6 +151,16 @@ class LinearBranch:
         after = self.fold_j[index + 2] if follows else self.start
         decays = (decay[first - 1 : last - 1] for decay in self.decays)
         return inner, c.ops.window_states(before, after, *decays, c.dtype)
+
+    @contextmanager
+    def _beside(self) -> Iterator[None]:
+        """On the side stream, behind what is queued on the main one; on the main one without it."""
+        if self.side is None:
+            yield
+            return
+        self.side.wait_stream(torch.cuda.current_stream(self.context.device))
+        with torch.cuda.stream(self.side):
+            yield
 
     def _alpha(self, y: Tensor, count: int) -> Tensor:
         """alpha = exp(-exp(A_log) softplus(up(down(mean y)) + dt_bias)), float32 (sheet b.4)."""
@@ -170,6 +191,9 @@ class LinearBranch:
             )
             for target, ring, normalise in (("k", self.k_ring, True), ("v", self.v_ring, False))
         ]
+        if self.side is not None:
+            self.rings_read = torch.cuda.Event()
+            self.rings_read.record()
         a, b = c.ops.frame_statistics(*features)
         del features
         transition, injection = c.ops.delta_solve(

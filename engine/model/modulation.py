@@ -128,10 +128,19 @@ class ScheduleCursor:
 
         Raises CheckpointError for missing times, a missing tensor, or a wrong number of rows.
         """
-        places = self.locate(times)
-        parts = []
-        for step, position in places:
-            name, count = f"step_{step}", MODALITIES * len(self.timesteps[step])
+        stored = self.checked(tensors)
+        return torch.cat(
+            [
+                stored[step][MODALITIES * position : MODALITIES * (position + 1)]
+                for step, position in self.locate(times)
+            ]
+        )
+
+    def checked(self, tensors: Mapping[str, Tensor]) -> list[Tensor]:
+        """One block's `step_{i}` tensors in order. Raises CheckpointError as `table` does."""
+        found = []
+        for step, held in enumerate(self.timesteps):
+            name, count = f"step_{step}", MODALITIES * len(held)
             stored = tensors.get(name)
             if stored is None or stored.shape[0] != count:
                 raise CheckpointError(
@@ -141,8 +150,8 @@ class ScheduleCursor:
                     expected=f"{count} rows",
                     found="no tensor" if stored is None else f"{stored.shape[0]} rows",
                 )
-            parts.append(stored[MODALITIES * position : MODALITIES * (position + 1)])
-        return torch.cat(parts)
+            found.append(stored)
+        return found
 
     def _find(self, time: float) -> tuple[int, int] | None:
         for index, held in enumerate(self.timesteps):

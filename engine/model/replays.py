@@ -5,13 +5,13 @@ Slots have fixed addresses, so what was captured for a slot serves every block t
 it. Captured and uncaptured work are the same kernels on the same data: the bits are the same.
 
 Temporaries of both live in one memory pool of one stream, so capturing does not hold them twice.
-Nothing that must outlive a call may be allocated inside `memory()`.
+Nothing that must outlive a call may be allocated there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import torch
@@ -32,12 +32,15 @@ class Replays:
         self.notices: list[str] = []
 
     @contextmanager
-    def memory(self) -> Iterator[None]:
-        """Work on the pass's stream; temporaries come from its pool."""
-        if self._stream is None:
+    def on_stream(self) -> Iterator[None]:
+        """Work on the pass's stream."""
+        with nullcontext() if self._stream is None else torch.cuda.stream(self._stream):
             yield
-            return
-        with torch.cuda.stream(self._stream), torch.cuda.use_mem_pool(self._pool):
+
+    @contextmanager
+    def memory(self) -> Iterator[None]:
+        """Temporaries come from the pass's pool. Not around `run`, which sees to it itself."""
+        with nullcontext() if self._pool is None else torch.cuda.use_mem_pool(self._pool):
             yield
 
     def run(
@@ -46,14 +49,15 @@ class Replays:
         """Do `work`, by replaying it where it was captured under (kind, key).
 
         The first call of a kind runs directly: kernels are compiled and libraries choose there.
-        moved: bytes the work has moved over the link so far. Call it inside `memory()`.
+        moved: bytes the work has moved over the link so far. Call it inside `on_stream()`.
         """
         found = self._graphs.get((kind, key))
         if found is None and self._capture and kind in self._warm:
             found = self._captured(kind, key, work, moved)
         if found is None:
             self._warm.add(kind)
-            work()
+            with self.memory():
+                work()
             return
         found[0].replay()
         self.link_bytes += found[1]

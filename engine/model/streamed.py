@@ -36,6 +36,7 @@ from .rope import rotary_tables
 from .sweep import SweepContext
 from .weights import AttentionWeights, FeedForwardWeights
 
+BESIDE = True  # side streams where keys are stored: such a placement has the memory for them
 QUEUED_BLOCKS = 2  # blocks queued behind the one that is computed
 Assemble = Callable[[Mapping[str, Tensor]], dict[str, Weight | Tensor]]
 
@@ -48,6 +49,7 @@ class StepTelemetry:
     link_bytes: int
     disk_bytes: int
     stall_seconds: dict[str, float]
+    prepare_seconds: float = 0.0  # until the first block is queued: the device is idle meanwhile
     vram_peak_bytes: int | None = None
 
 
@@ -161,6 +163,7 @@ class BoundPass:
             rows=torch.zeros(layout.rows, dtype=torch.int32, device=self.device),
             cos=cos[:, :half].contiguous(),
             sin=sin[:, :half].contiguous(),
+            beside=BESIDE and self.device.type == "cuda" and self.placement.keys == "store",
         )
         self._host: list[HostBuffer] = []
         c = self.context
@@ -197,11 +200,11 @@ class BoundPass:
         try:
             if self.compute is not None:
                 self.compute.wait_stream(torch.cuda.current_stream(self.device))
-            with self.replays.memory():
+            with self.replays.on_stream():
                 result = self._evaluate(video, audio, times, tables, table)
         except BaseException:
             if self.compute is not None:
-                self.compute.synchronize()  # whoever frees the buffers uses another stream
+                torch.cuda.synchronize(self.device)  # whoever frees the buffers uses another stream
             raise
         self._record(begin, before)
         return result
@@ -209,7 +212,9 @@ class BoundPass:
     def _evaluate(
         self, video: Tensor, audio: Tensor, times: RowTimes, tables: Tensor, table: Tensor
     ) -> tuple[Tensor, Tensor]:
-        self._fill(video, audio)
+        with self.replays.memory():
+            self._fill(video, audio)
+        self._prepared = time.perf_counter()
         queued: deque[object] = deque()
         for index in range(self.config.layers):
             if len(queued) > QUEUED_BLOCKS:  # so that a cancel is seen while its block is computed
@@ -219,7 +224,8 @@ class BoundPass:
             table.copy_(tables[index])
             self._run_block(index, table)
             queued.append(self.stream.device.mark_computed())
-        return self._head(times, self.tables.own_times([float(t) for t in times.distinct]))
+        with self.replays.memory():
+            return self._head(times, self.tables.own_times([float(t) for t in times.distinct]))
 
     def close(self) -> None:
         """Free the pass's buffers. Safe to call twice."""
@@ -313,6 +319,7 @@ class BoundPass:
                 self._link_bytes() - before[0],
                 self.stream.store.disk_bytes - before[1],
                 self.stream.stalls(),
+                self._prepared - begin,
                 peak,
             )
         )

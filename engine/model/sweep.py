@@ -22,7 +22,8 @@ class SweepContext:
 
     global_rows: G, rows before the target video. text: the text rows. frames F, grid (h, w).
     rows: int32 [N], AdaLN table row of each packed row. cos, sin: float32 [N, R/2].
-    ops: kernels.reference or kernels.triton. dtype: of x, keys and values.
+    ops: kernels.reference or kernels.triton. dtype: of x, keys and values. beside: work that waits
+    for nothing on the main stream runs on streams of its own, for more memory; order only.
     """
 
     config: ModelConfig
@@ -36,6 +37,7 @@ class SweepContext:
     rows: Tensor
     cos: Tensor
     sin: Tensor
+    beside: bool = False
 
     @property
     def tokens(self) -> int:

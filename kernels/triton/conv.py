@@ -1,9 +1,9 @@
-"""Short convolutions of the linear branch.
+"""Short convolutions of the linear branch. A warp owns two or four channels a lane, and walks.
 
-Spatial: a program owns 32 columns (frames side by side) and a channel block, walks down the rows
-and keeps five output rows in registers, so an input row is read five times (once a column shift)
-instead of twenty-five. Temporal: the same walk over frames; SiLU, L2 norm and sqrt(beta) follow in
-registers, and what is written is exactly what the statistics multiply.
+Spatial: down the rows of a strip of columns, taps and five open output rows in registers, so an
+input is read once a strip (and once more at its borders) and a tap once a strip. Temporal: all
+frames of a group are read before the first is made, so their reads wait together; SiLU, L2 norm
+and sqrt(beta) follow in registers, and what is written is exactly what the statistics multiply.
 """
 
 from __future__ import annotations
@@ -13,53 +13,53 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+STRIPS = (7, 6, 5, 4)  # columns of a strip, the widest first: more need too many registers
+FRAMES_AT_ONCE = 5
+
 
 @triton.jit
 def _conv_spatial(
-    x, weight, ring, frames, height, width, channels, first, slots,
-    TAPS: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
+    x, weight, ring, height, width, channels, first, slots, strips,
+    W: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
+    frame = tl.program_id(0) // strips
+    left = (tl.program_id(0) % strips) * W
     c = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
-    frame = p // width
-    column = p % width
-    here = p < frames * width
     in_c = c < channels
+    none = c * 0  # masks are made as vectors: Triton's interpreter widens a scalar condition
+    x0 = none + left
+    taps = ()
+    for tap in tl.static_range(25):
+        taps += (tl.load(weight + tap * channels + c, in_c, 0.0).to(tl.float32),)
     tokens = height * width
-    source = x + (frame * tokens + column).to(tl.int64)[:, None] * channels + c[None, :]
+    source = x + (frame * tokens + left).to(tl.int64) * channels + c
     slot = (first + frame) % slots
-    target = ring + (slot * tokens + column).to(tl.int64)[:, None] * channels + c[None, :]
-    a0 = tl.zeros((BLOCK_P, BLOCK_C), tl.float32)
-    a1 = tl.zeros((BLOCK_P, BLOCK_C), tl.float32)
-    a2 = tl.zeros((BLOCK_P, BLOCK_C), tl.float32)
-    a3 = tl.zeros((BLOCK_P, BLOCK_C), tl.float32)
+    target = ring + (slot * tokens + left).to(tl.int64) * channels + c
+    zero = tl.zeros((BLOCK_C,), tl.float32)
+    open_rows = ()  # output rows y-2 .. y+1 before input row y, W columns each
+    for _ in tl.static_range(4 * W):
+        open_rows += (zero,)
     for y in range(0, height + 2):
-        a4 = tl.zeros((BLOCK_P, BLOCK_C), tl.float32)
-        if y < height:
-            for dx in tl.static_range(0, 5):
-                xx = column + dx - 2
-                ok = here & (xx >= 0) & (xx < width)
-                v = tl.load(
-                    source + (y * width + dx - 2) * channels,
-                    ok[:, None] & in_c[None, :],
-                    0.0,
-                ).to(tl.float32)
-                w = weight + dx * channels + c
-                a0 += v * tl.load(w + 20 * channels, in_c, 0.0).to(tl.float32)[None, :]
-                a1 += v * tl.load(w + 15 * channels, in_c, 0.0).to(tl.float32)[None, :]
-                a2 += v * tl.load(w + 10 * channels, in_c, 0.0).to(tl.float32)[None, :]
-                a3 += v * tl.load(w + 5 * channels, in_c, 0.0).to(tl.float32)[None, :]
-                a4 += v * tl.load(w, in_c, 0.0).to(tl.float32)[None, :]
-        if y >= 2:
-            tl.store(
-                target + (y - 2) * width * channels,
-                a0.to(ring.dtype.element_ty),
-                here[:, None] & in_c[None, :],
-            )
-        a0 = a1
-        a1 = a2
-        a2 = a3
-        a3 = a4
+        here = none + y
+        row = ()
+        for dx in tl.static_range(W + 4):
+            ok = in_c & (here < height) & (x0 + dx >= 2) & (x0 + dx < width + 2)
+            at = source + (y * width + dx - 2) * channels
+            row += (tl.load(at, ok, 0.0).to(tl.float32),)
+        made = ()
+        for out in tl.static_range(5):  # input row y meets output row y-2+out with tap row 4-out
+            for column in tl.static_range(W):
+                total = zero
+                if out < 4:
+                    total = open_rows[out * W + column]
+                for dx in tl.static_range(5):
+                    total += row[column + dx] * taps[(4 - out) * 5 + dx]
+                made += (total,)
+        for column in tl.static_range(W):
+            ok = in_c & (here >= 2) & (x0 + column < width)
+            at = target + ((y - 2) * width + column) * channels
+            tl.store(at, made[column].to(ring.dtype.element_ty), ok)
+        open_rows = made[W:]
 
 
 def conv_taps(weight: Tensor) -> Tensor:
@@ -78,65 +78,52 @@ def conv_spatial(
         for index in range(frames):
             ring[(first + index) % slots] = rows[index * tokens : (index + 1) * tokens]
         return
-    block_p, block_c = 16, min(64, triton.next_power_of_2(channels))
-    launch = (triton.cdiv(frames * width, block_p), triton.cdiv(channels, block_c))
-    _conv_spatial[launch](
-        rows, weight, ring, frames, height, width, channels, first, slots,
-        TAPS=5, BLOCK_P=block_p, BLOCK_C=block_c, num_warps=4,
+    strip = min(STRIPS, key=lambda w: triton.cdiv(width, w) * (w + 1))
+    strips = triton.cdiv(width, strip)
+    block = min(64, triton.next_power_of_2(channels))
+    _conv_spatial[(frames * strips, triton.cdiv(channels, block))](
+        rows, weight, ring, height, width, channels, first, slots, strips,
+        W=strip, BLOCK_C=block, num_warps=1,
     )  # fmt: skip
 
 
 @triton.jit
 def _conv_temporal(
     ring, weight, beta, out, tokens, slots, channels, heads, first, count, low, high,
-    TAPS: tl.constexpr, NORMALISE: tl.constexpr, D: tl.constexpr, BLOCK_P: tl.constexpr,
+    TAPS: tl.constexpr, NORMALISE: tl.constexpr, D: tl.constexpr, FRAMES: tl.constexpr,
 ):  # fmt: skip
-    p = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
     head = tl.program_id(1)
+    begin = tl.program_id(2) * FRAMES
     d = tl.arange(0, D)
     c = head * D + d
-    here = p < tokens
+    none = d * 0
     reach: tl.constexpr = TAPS // 2
-    a0 = tl.zeros((BLOCK_P, D), tl.float32)
-    a1 = tl.zeros((BLOCK_P, D), tl.float32)
-    a2 = tl.zeros((BLOCK_P, D), tl.float32)
-    a3 = tl.zeros((BLOCK_P, D), tl.float32)
-    for frame in range(first - reach, first + count + reach):
-        at = p * 0 + frame
-        inside = here & (at >= low) & (at <= high)
-        slot = (frame + slots) % slots
-        v = tl.load(
-            ring + (slot * tokens + p).to(tl.int64)[:, None] * channels + c[None, :],
-            inside[:, None],
-            0.0,
-        ).to(tl.float32)
-        if TAPS == 5:
-            # input frame f meets outputs f-2 .. f+2 with taps 4 .. 0
-            a0 += v * tl.load(weight + 4 * channels + c).to(tl.float32)[None, :]
-            a1 += v * tl.load(weight + 3 * channels + c).to(tl.float32)[None, :]
-            a2 += v * tl.load(weight + 2 * channels + c).to(tl.float32)[None, :]
-            a3 += v * tl.load(weight + channels + c).to(tl.float32)[None, :]
-            a4 = v * tl.load(weight + c).to(tl.float32)[None, :]
-        else:
-            a0 = v
-            a4 = v
-        done = frame - reach
-        if done >= first:
-            f = a0 * tl.sigmoid(a0)
-            if NORMALISE:
-                f = f / tl.maximum(tl.sqrt(tl.sum(f * f, 1)), 1e-6)[:, None]
-            b = tl.load(beta + (done * tokens + p) * heads + head, here, 0.0).to(tl.float32)
-            f = f * tl.sqrt(b)[:, None]
-            base = ((done - first) * heads + head).to(tl.int64) * tokens
-            tl.store(
-                out + (base + p)[:, None] * D + d[None, :],
-                f.to(out.dtype.element_ty),
-                here[:, None],
-            )
-        a0 = a1
-        a1 = a2
-        a2 = a3
-        a3 = a4
+    taps = ()
+    for tap in tl.static_range(TAPS):
+        if TAPS > 1:
+            taps += (tl.load(weight + tap * channels + c).to(tl.float32),)
+    p = tl.program_id(0)
+    frames = ()
+    for index in tl.static_range(FRAMES + 2 * reach):
+        frame = first + begin + index - reach
+        inside = (none + frame >= low) & (none + frame <= high)
+        inside = inside & (none + begin + index < count + 2 * reach)
+        at = ring + (((frame + slots) % slots) * tokens + p).to(tl.int64) * channels + c
+        frames += (tl.load(at, inside, 0.0),)
+    for index in tl.static_range(FRAMES):
+        value = frames[index].to(tl.float32)
+        if TAPS > 1:
+            value = value * taps[0]
+            for tap in tl.static_range(TAPS - 1):
+                value += frames[index + tap + 1].to(tl.float32) * taps[tap + 1]
+        value = value * tl.sigmoid(value)
+        if NORMALISE:
+            value = value / tl.maximum(tl.sqrt(tl.sum(value * value)), 1e-6)
+        wanted = none + begin + index < count
+        row = tl.minimum(first + begin + index, first + count - 1) * tokens + p
+        value = value * tl.sqrt(tl.load(beta + row.to(tl.int64) * heads + head).to(tl.float32))
+        at = out + (((begin + index) * heads + head).to(tl.int64) * tokens + p) * D + d
+        tl.store(at, value.to(out.dtype.element_ty), wanted)
 
 
 def conv_temporal_features(
@@ -156,9 +143,10 @@ def conv_temporal_features(
     width = channels // heads
     out = torch.empty(count, heads, tokens, width, dtype=ring.dtype, device=ring.device)
     taps = ring if weight is None else weight
-    block = 16
-    _conv_temporal[(triton.cdiv(tokens, block), heads)](
+    launch = (tokens, heads, triton.cdiv(count, FRAMES_AT_ONCE))
+    _conv_temporal[launch](
         ring, taps, beta, out, tokens, slots, channels, heads, first, count, low, high,
-        TAPS=1 if weight is None else 5, NORMALISE=normalise, D=width, BLOCK_P=block, num_warps=4,
+        TAPS=1 if weight is None else 5, NORMALISE=normalise, D=width, FRAMES=FRAMES_AT_ONCE,
+        num_warps=1,
     )  # fmt: skip
     return out

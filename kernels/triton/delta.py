@@ -14,29 +14,22 @@ from torch import Tensor
 
 
 @triton.jit
-def _statistics(
-    k, v, a, b, tokens, D: tl.constexpr, ROWS: tl.constexpr, BLOCK_S: tl.constexpr
-):  # fmt: skip
+def _statistics(k, v, a, b, tokens, D: tl.constexpr, BLOCK_S: tl.constexpr):
     which = tl.program_id(0).to(tl.int64)  # frame * H + head
-    parts: tl.constexpr = D // ROWS
-    part = tl.program_id(1) % parts
-    of_b = tl.program_id(1) // parts
-    r = part * ROWS + tl.arange(0, ROWS)
     d = tl.arange(0, D)
-    left = k
-    out = a
-    if of_b:
-        left = v
-        out = b
-    total = tl.zeros((ROWS, D), tl.float32)
+    of_keys = tl.zeros((D, D), tl.float32)
+    of_values = tl.zeros((D, D), tl.float32)
     for start in range(0, tokens, BLOCK_S):
         s = start + tl.arange(0, BLOCK_S)
         inside = (s < tokens)[:, None]
-        base = (which * tokens + s)[:, None] * D
-        x = tl.load(left + base + r[None, :], inside, 0.0)
-        y = tl.load(k + base + d[None, :], inside, 0.0)
-        total = tl.dot(tl.trans(x), y, total, input_precision="ieee")
-    tl.store(out + which * D * D + r[:, None] * D + d[None, :], total)
+        at = (which * tokens + s)[:, None] * D + d[None, :]
+        x = tl.load(k + at, inside, 0.0)
+        y = tl.load(v + at, inside, 0.0)
+        of_keys = tl.dot(tl.trans(x), x, of_keys, input_precision="ieee")
+        of_values = tl.dot(tl.trans(y), x, of_values, input_precision="ieee")
+    square = which * D * D + d[:, None] * D + d[None, :]
+    tl.store(a + square, of_keys)
+    tl.store(b + square, of_values)
 
 
 def frame_statistics(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,9 +37,8 @@ def frame_statistics(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     frames, heads, tokens, width = keys.shape
     a = torch.empty(frames, heads, width, width, dtype=torch.float32, device=keys.device)
     b = torch.empty_like(a)
-    rows = min(64, width)
-    _statistics[(frames * heads, 2 * (width // rows))](
-        keys, values, a, b, tokens, D=width, ROWS=rows, BLOCK_S=64, num_warps=4
+    _statistics[(frames * heads,)](
+        keys, values, a, b, tokens, D=width, BLOCK_S=64, num_warps=8 if width >= 128 else 4
     )
     return a, b
 
@@ -71,21 +63,66 @@ def _sweep(x, N: tl.constexpr):
 
 
 @triton.jit
-def _invert_pair(source, target, LD: tl.constexpr, H: tl.constexpr, PRECISION: tl.constexpr):
-    """Inverse of a [2H, 2H] corner in memory through its Schur complement."""
-    i = tl.arange(0, H)
-    at = i[:, None] * LD + i[None, :]
-    a = tl.load(source + at)
-    b = tl.load(source + H * LD + at)
-    c = tl.load(source + H * LD + H + at)
-    ai = _sweep(a, H)
-    w = tl.dot(b, ai, input_precision=PRECISION)
-    si = _sweep(c - tl.dot(w, tl.trans(b), input_precision=PRECISION), H)
-    x = tl.dot(si, w, input_precision=PRECISION)
-    tl.store(target + at, ai + tl.dot(tl.trans(w), x, input_precision=PRECISION))
-    tl.store(target + H * LD + at, -x)
-    tl.store(target + H + at, -tl.trans(x))
-    tl.store(target + H * LD + H + at, si)
+def _invert_block(source, target, LD: tl.constexpr, N: tl.constexpr):
+    """Inverse of a positive definite [N, N] in memory by the sweep operator, a row a register.
+
+    The matrix stays symmetric, so a pivot's column is one lane of every row: a shuffle each.
+    """
+    lane = tl.arange(0, N)
+    x = ()
+    for i in tl.static_range(N):
+        x += (tl.load(source + i * LD + lane),)
+    for p in tl.static_range(N):
+        at = tl.full((N,), p, tl.int32)
+        here = lane == p
+        inverse = 1.0 / tl.gather(x[p], at, 0)
+        scaled = tl.where(here, -1.0, x[p]) * inverse
+        made = ()
+        for i in tl.static_range(N):
+            if i == p:
+                made += (scaled,)
+            else:
+                made += (tl.where(here, 0.0, x[i]) - tl.gather(x[i], at, 0) * scaled,)
+        x = made
+    for i in tl.static_range(N):
+        tl.store(target + i * LD + lane, -x[i])
+
+
+@triton.jit
+def _invert_corner(
+    source, target, LD: tl.constexpr, W: tl.constexpr, N: tl.constexpr, PRECISION: tl.constexpr
+):  # fmt: skip
+    """Inverse of a [W, W] corner in memory, the sweep operator by blocks of N.
+
+    With P the inverse of the pivot block and R its rows, x becomes x - R^T P R, its rows P R and
+    its own block -P; after the last block it is the negative inverse. `source` is used up: its row
+    blocks are kept current one ahead; `target` holds P R and P on the way. W >= 2 N.
+    """
+    i = tl.arange(0, W)
+    k = tl.arange(0, N)
+    square = i[:, None] * LD + i[None, :]
+    panel = k[:, None] * LD + i[None, :]
+    block = target + W // 2 * LD  # where P waits
+    x = tl.load(source + square)
+    for low in range(0, W, N):
+        r = tl.load(source + low * LD + panel)
+        _invert_block(source + low * LD + low, block, LD, N)
+        tl.debug_barrier()
+        mine = (i >= low) & (i < low + N)
+        p = tl.load(block + k[:, None] * LD + k[None, :])
+        w = tl.dot(p, r, input_precision=PRECISION)
+        own = tl.load(block + k[:, None] * LD + (i - low)[None, :], mine[None, :], 0.0)
+        w = tl.where(mine[None, :], -own, w)
+        x -= tl.dot(tl.trans(r), w, input_precision=PRECISION)
+        tl.store(target + panel, w)
+        tl.debug_barrier()
+        across = tl.load(target + (i - low)[:, None] * LD + i[None, :], mine[:, None], 0.0)
+        down = tl.load(target + (i - low)[None, :] * LD + i[:, None], mine[None, :], 0.0)
+        x = tl.where(mine[:, None], across, tl.where(mine[None, :], down, x))
+        after = (i >= low + N) & (i < low + 2 * N)
+        tl.store(source + square, x, after[:, None] & (i[None, :] < W))
+        tl.debug_barrier()
+    tl.store(target + square, -x)
 
 
 @triton.jit
@@ -100,7 +137,7 @@ def _inverse_small(a, alpha, m, t, divisor, D: tl.constexpr):
 
 
 @triton.jit
-def _inverse(a, alpha, m, t, divisor, D: tl.constexpr, PRECISION: tl.constexpr):
+def _inverse(a, alpha, m, t, divisor, D: tl.constexpr, N: tl.constexpr, PRECISION: tl.constexpr):
     """m = (I + A / divisor)^-1 and t = diag(alpha) m, by halves; m and t are scratch on the way."""
     which = tl.program_id(0).to(tl.int64)
     H: tl.constexpr = D // 2
@@ -115,17 +152,21 @@ def _inverse(a, alpha, m, t, divisor, D: tl.constexpr, PRECISION: tl.constexpr):
     tl.store(m + at, tl.load(a + at) / divisor + eye)
     lower = tl.load(a + H * D + at) / divisor
     tl.debug_barrier()
-    _invert_pair(m, t, D, D // 4, PRECISION)
-    tl.debug_barrier()
-    ai = tl.load(t + at)
-    w = tl.dot(lower, ai, input_precision=PRECISION)
-    schur = tl.load(a + corner + at) / divisor + eye
-    schur -= tl.dot(w, tl.trans(lower), input_precision=PRECISION)
-    tl.store(m + corner + at, schur)
-    tl.debug_barrier()
-    _invert_pair(m + corner, t + corner, D, D // 4, PRECISION)
-    tl.debug_barrier()
+    for half in range(0, 2):
+        off = half * corner
+        _invert_corner(m + off, t + off, D, H, N, PRECISION)
+        tl.debug_barrier()
+        if half == 0:
+            ai = tl.load(t + at)
+            w = tl.dot(lower, ai, input_precision=PRECISION)
+            schur = tl.load(a + corner + at) / divisor + eye
+            schur -= tl.dot(w, tl.trans(lower), input_precision=PRECISION)
+            tl.store(m + corner + at, schur)
+            tl.store(m + H * D + at, w)
+            tl.debug_barrier()
     si = tl.load(t + corner + at)
+    w = tl.load(m + H * D + at)
+    ai = tl.load(t + at)
     x = tl.dot(si, w, input_precision=PRECISION)
     ai += tl.dot(tl.trans(w), x, input_precision=PRECISION)
     top = tl.load(alpha + i)[:, None]
@@ -155,7 +196,7 @@ def delta_solve(
     if width >= 64:  # a product needs 16 rows, and a quarter of 64 has them
         _inverse[(frames * heads,)](
             a, alpha.contiguous(), inverse, transition, divisor,
-            D=width, PRECISION="tf32x3", num_warps=2,
+            D=width, N=16, PRECISION="tf32x3", num_warps=4,
         )  # fmt: skip
     else:
         _inverse_small[(frames * heads,)](
@@ -167,39 +208,62 @@ def delta_solve(
 
 
 @triton.jit
+def _advance(
+    value, t, j, rows, D: tl.constexpr, W: tl.constexpr, ADD: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """value T (+ J): [R, D] as a tuple of column pieces W wide, so that T fits in registers."""
+    w = tl.arange(0, W)
+    made = ()
+    for n in tl.static_range(D // W):
+        total = value[0] * 0.0
+        if ADD:
+            total = tl.load(j + rows + n * W + w[None, :])
+        for k in tl.static_range(D // W):
+            piece = tl.load(t + (k * W + w)[:, None] * D + n * W + w[None, :])
+            total = tl.dot(value[k], piece, total, input_precision=PRECISION)
+        made += (total,)
+    return made
+
+
+@triton.jit
 def _scan(
     state, transition, injection, fold_t, fold_j, heads, start, count, slots,
-    D: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
+    D: tl.constexpr, ROWS: tl.constexpr, W: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     head = tl.program_id(0).to(tl.int64)
     r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     what = tl.program_id(2)  # 0 forward state, 1 folded T, 2 folded J
-    d = tl.arange(0, D)
-    rows = r[:, None] * D + d[None, :]
-    square = d[:, None] * D + d[None, :]
-    if what == 0:
-        value = tl.load(state + head * D * D + rows)
-    elif what == 1:
-        value = (r[:, None] == d[None, :]).to(tl.float32)
-    else:
-        value = tl.zeros((ROWS, D), tl.float32)
+    w = tl.arange(0, W)
+    rows = r[:, None] * D
+    place = head * D * D + rows + w[None, :]
+    value = ()
+    for n in tl.static_range(D // W):
+        column = w[None, :] + n * W
+        forward = r[:, None] * 0 + column * 0 + what == 0
+        piece = tl.load(state + place + n * W, forward, 0.0)
+        unit = (r[:, None] == column) & (r[:, None] * 0 + what == 1)
+        value += (tl.where(unit, 1.0, piece),)
     for index in range(0, count):
         step = index
         if what > 0:
             step = count - 1 - index
         base = (((start + step) % slots) * heads + head) * D * D
-        t = tl.load(transition + base + square)
         if what == 1:
-            value = tl.dot(value, t, input_precision=PRECISION)
+            value = _advance(
+                value, transition + base, injection + base, rows, D, W, False, PRECISION
+            )
         else:
-            j = tl.load(injection + base + rows)
-            value = tl.dot(value, t, j, input_precision=PRECISION)
-    if what == 0:
-        tl.store(state + head * D * D + rows, value)
-    elif what == 1:
-        tl.store(fold_t + head * D * D + rows, value)
-    else:
-        tl.store(fold_j + head * D * D + rows, value)
+            value = _advance(
+                value, transition + base, injection + base, rows, D, W, True, PRECISION
+            )
+    out = state
+    if what == 1:
+        out = fold_t
+    if what == 2:
+        out = fold_j
+    for n in tl.static_range(D // W):
+        tl.store(out + place + n * W, value[n])
 
 
 def scan_chunk(
@@ -213,10 +277,11 @@ def scan_chunk(
 ) -> None:
     """As kernels.reference.delta.scan_chunk; slots are consecutive modulo the ring."""
     heads, width, _ = state.shape
-    rows = min(32, width)
+    rows = min(128, width)
     _scan[(heads, width // rows, 3)](
         state, transition, injection, fold_t, fold_j, heads, slots[0] if slots else 0, len(slots),
-        transition.shape[0], D=width, ROWS=rows, PRECISION="tf32x3", num_warps=4,
+        transition.shape[0], D=width, ROWS=rows, W=min(64, width), PRECISION="tf32x3",
+        num_warps=8 if width >= 128 else 4,
     )  # fmt: skip
 
 

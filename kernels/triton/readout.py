@@ -57,6 +57,6 @@ def linear_readout(
     _readout[(frames * tiles, heads)](
         raw, states, norm_weight, gate_hidden, gate_weight, gate_bias, out, tokens, heads,
         gate_hidden.stride(0), eps, tiles,
-        D=width, G=gate_weight.shape[1], BLOCK_M=block, num_warps=4,
+        D=width, G=gate_weight.shape[1], BLOCK_M=block, num_warps=8 if width >= 128 else 4,
     )  # fmt: skip
     return out

@@ -16,7 +16,7 @@ def test_without_a_stream_every_call_runs():
     done = []
     replays = Replays(None)
     for _ in range(3):
-        with replays.memory():
+        with replays.on_stream():
             replays.run("write", 1, lambda: done.append(1), lambda: 0)
     assert len(done) == 3 and not replays.notices
 

@@ -100,8 +100,8 @@ def test_head_norm_rope(rows, heads, width, half):
     assert_as_good("rope", out, plain, truth)
 
 
-@pytest.mark.parametrize(("frames", "grid", "channels"), [(1, (3, 4), 32), (3, (5, 7), 96)])
-@pytest.mark.parametrize("first", [1, 8])
+@pytest.mark.parametrize(("frames", "grid", "channels"), [(1, (3, 4), 32), (2, (4, 9), 40)])
+@pytest.mark.parametrize("first", [1, 9])
 def test_conv_spatial(frames, grid, channels, first):
     tokens = grid[0] * grid[1]
     rows, w = draw(frames * tokens, channels), draw(channels, 1, 5, 5, scale=0.3)
@@ -117,9 +117,9 @@ def test_conv_spatial(frames, grid, channels, first):
 
 @pytest.mark.parametrize("taps", [True, False])
 @pytest.mark.parametrize("normalise", [True, False])
-@pytest.mark.parametrize(("first", "count"), [(1, 2), (3, 5), (8, 4)])
+@pytest.mark.parametrize(("first", "count"), [(1, 2), (8, 4), (3, 6)])
 def test_conv_temporal_features(taps, normalise, first, count):
-    tokens, heads, width, frames = 21, 3, 16, 13
+    tokens, heads, width, frames = 5, 2, 16, 13
     ring = draw(10, tokens, heads * width)
     weight = draw(heads * width, 1, 5, scale=0.5) if taps else None
     beta = torch.rand(frames * tokens, heads, device=DEVICE).to(torch.bfloat16)
