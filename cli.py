@@ -240,15 +240,16 @@ def generate(
 @command(app, "demo")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder.")] = Path("out"),
+    prompt: Annotated[str, typer.Option(help="Of the miniature's world; docs/miniature.md.")] = "",
     device: Device = "cpu",
     as_json: Json = False,
 ) -> Answer:
-    """One miniature request from prompt to MP4, on random weights."""
+    """One request to the shipped miniature, from prompt to MP4."""
     from .engine.console import console_host
     from .engine.demo import run_demo
 
     with console_host(quiet=as_json) as host:
-        document, text = run_demo(out, device, host)
+        document, text = run_demo(out, device, host, prompt)
     return Answer(document, text)
 
 

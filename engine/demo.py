@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,12 @@ FORMAT = "edge-fp8-rowwise"
 FOLDER, TOY_SEED = "demo-checkpoint", 7
 
 
-def run_demo(folder: Path, device: str, host: Host) -> tuple[dict[str, Any], str]:
-    """Run the demo into `folder`; gives the document of `demo --json` and the same in words."""
+def run_demo(folder: Path, device: str, host: Host, prompt: str = "") -> tuple[dict[str, Any], str]:
+    """Run the demo into `folder`; gives the document of `demo --json` and the same in words.
+
+    prompt: instead of the demo's own.
+    """
+    request = replace(REQUEST, prompt=prompt) if prompt else REQUEST
     folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     checkpoint = find_toy(folder / FOLDER, host)
@@ -41,7 +46,7 @@ def run_demo(folder: Path, device: str, host: Host) -> tuple[dict[str, Any], str
     options = RunOptions(
         checkpoint=checkpoint, out=files.video, device=device, metadata={"lowpeak": "demo"}
     )
-    report = run_request(REQUEST, options, host)
+    report = run_request(request, options, host)
     write_text(files.picture, memory_svg(report.as_json()))
     seconds = {"checkpoint": ready - began, "generation": time.perf_counter() - ready}
     document = {
@@ -52,7 +57,7 @@ def run_demo(folder: Path, device: str, host: Host) -> tuple[dict[str, Any], str
         "seconds": seconds,
         "latents_sha256": report.latents_sha256,
     }
-    return document, _text(document, report)
+    return document, _text(document, report, request.prompt)
 
 
 def find_toy(folder: Path, host: Host) -> Path:
@@ -84,9 +89,9 @@ def find_toy(folder: Path, host: Host) -> Path:
     return folder
 
 
-def _text(document: dict[str, Any], report: RunReport) -> str:
+def _text(document: dict[str, Any], report: RunReport, prompt: str) -> str:
     size = report.geometry
-    about = f'"{REQUEST.prompt}"' if shipped() else "random weights, so it shows noise"
+    about = f'"{prompt}"' if shipped() else "random weights, so it shows noise"
     return "\n".join(
         [
             f"video   {document['video']} ({size['width']}x{size['height']}, "
