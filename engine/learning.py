@@ -10,11 +10,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .planner.attempts import (
+    Attempt,
+    PhaseRecord,
+    attempt_of,
+    is_disturbed,
+    machine_key,
+    shape_key,
+)
 from .planner.calibration import (
     SCHEMA,
     Calibration,
@@ -24,16 +32,10 @@ from .planner.calibration import (
     with_snapshot_rates,
 )
 from .planner.compare import replace_tables
-from .planner.history import (
-    Attempt,
-    History,
-    PhaseRecord,
-    attempt_of,
-    machine_key,
-    shape_key,
-)
+from .planner.history import History
 from .planner.types import HardwareSnapshot, Placement
 from .request import Request
+from .snapshot import Gpu, read_gpu
 
 FILE = "history.sqlite3"
 CALIBRATION = "calibration.toml"
@@ -60,19 +62,40 @@ def learned_margins(snapshot: HardwareSnapshot, calibration: Calibration) -> dic
 
 
 def learn(
-    report: Mapping[str, Any], request: Request, snapshot: HardwareSnapshot, started_unix: float
+    report: Mapping[str, Any],
+    request: Request,
+    snapshot: HardwareSnapshot,
+    started_unix: float,
+    *,
+    card_now: Callable[[], Gpu | str] = read_gpu,
 ) -> list[str]:
-    """Record a run; gives notices about the history file itself."""
+    """Record a run; gives notices about the history file itself.
+
+    snapshot: of before the run. A run on a card that others used, or that was hot at both ends, is
+    kept and teaches nothing.
+    """
     history = open_history()
     attempt = attempt_of(
         report,
         machine_key(snapshot),
         shape_key(request),
         started_unix,
+        disturbed=disturbance(snapshot, card_now()),
         software=str(report.get("versions", {}).get("lowpeak", "")),
     )
     history.record(attempt)
     return history.notices
+
+
+def disturbance(before: HardwareSnapshot, after: Gpu | str) -> str:
+    """Why a run must not teach, from the card before and after it; empty for a clean one."""
+    hot = [before.gpu_hot] + ([after.thermal] if isinstance(after, Gpu) else [])
+    share = after.clock_share if isinstance(after, Gpu) else None
+    return is_disturbed(
+        thermal_share=sum(hot) / len(hot),
+        clock_share=0.0 if share is None else share,
+        busy_percent=before.gpu_busy_percent or 0,
+    )
 
 
 def machine_name(snapshot: HardwareSnapshot) -> str:

@@ -47,7 +47,10 @@ for i in range(n.nvmlDeviceGetCount()):
         "capability": list(c) if c else None, "total": m.total, "free": m.free,
         "processes": None if p is None else len(p),
         "temperature": ask(n.nvmlDeviceGetTemperature, h, 0),
-        "throttle": ask(n.nvmlDeviceGetCurrentClocksThrottleReasons, h)})
+        "throttle": ask(n.nvmlDeviceGetCurrentClocksThrottleReasons, h),
+        "clock": ask(n.nvmlDeviceGetClockInfo, h, 1),
+        "clock_most": ask(n.nvmlDeviceGetMaxClockInfo, h, 1),
+        "busy": getattr(ask(n.nvmlDeviceGetUtilizationRates, h), "gpu", None)})
 print(json.dumps({"driver": text(n.nvmlSystemGetDriverVersion()), "cards": cards}))
 """
 _THERMAL_REASONS = 0x20 | 0x40  # software and hardware thermal slowdown of NVML
@@ -66,6 +69,8 @@ class Gpu:
     temperature_celsius: int | None = None
     thermal: bool = False
     cards: int = 1
+    clock_share: float | None = None  # of the highest clock
+    busy_percent: int | None = None
 
 
 def read_gpu(index: int = 0, *, timeout_seconds: float = GPU_TIMEOUT_SECONDS) -> Gpu | str:
@@ -106,7 +111,15 @@ def parse_gpu(output: str, index: int = 0) -> Gpu | str:
         card.get("temperature"),
         bool((card.get("throttle") or 0) & _THERMAL_REASONS),
         len(cards),
+        card["clock"] / card["clock_most"]
+        if card.get("clock") and card.get("clock_most")
+        else None,
+        card.get("busy"),
     )
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part and whole else None
 
 
 def read_snapshot(
@@ -163,6 +176,8 @@ def read_snapshot(
         commit_available_bytes=host.commit_available_bytes,
         wddm_local_bytes=budget.local_bytes,
         wddm_nonlocal_bytes=budget.nonlocal_bytes,
+        gpu_busy_percent=card.busy_percent,
+        gpu_hot=card.thermal,
     )
 
 

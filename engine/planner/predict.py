@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..request import Request
+from .attempts import TimeForecast, machine_key, shape_key
 from .calibration import Calibration
-from .history import History, TimeForecast, machine_key, shape_key
+from .history import History
 from .plan import EVERYTHING, plan_request
 from .search import SearchSpace
 from .types import HardwareSnapshot, ModelFacts, Placement, Plan

@@ -65,6 +65,8 @@ class HardwareSnapshot:
     commit_available_bytes: int | None = None  # Windows alone, as are the display budgets
     wddm_local_bytes: int | None = None
     wddm_nonlocal_bytes: int | None = None
+    gpu_busy_percent: int | None = None  # before a run: others keep it busy
+    gpu_hot: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The snapshot object of `plan --json`."""
@@ -106,6 +108,7 @@ class ModelFacts:
     lora_root_bytes: int = 0
     lora_host_bytes: int = 0  # factors as read, held while the model runs
     lora_merge_bytes: int = 0  # device memory of a merge that runs beside the blocks
+    dense: bool = False  # no Video DeltaNet: every row attends to every row
 
 
 @dataclass(frozen=True)

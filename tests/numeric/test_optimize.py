@@ -16,8 +16,8 @@ from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.learning import CALIBRATION, machine_calibration, open_history
 from lowpeak.engine.models import open_models
 from lowpeak.engine.optimize import Optimizer, choose_trials, optimize_here, optimize_text
+from lowpeak.engine.planner.attempts import machine_key
 from lowpeak.engine.planner.calibration import choose_calibration
-from lowpeak.engine.planner.history import machine_key
 from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
 from lowpeak.engine.request import Request
 from lowpeak.engine.toy import write_toy

@@ -10,16 +10,16 @@ import pytest
 from planner_tools import machine, plan_on, single_pass
 
 from lowpeak.engine.geometry import Geometry
-from lowpeak.engine.planner.calibration import choose_calibration
-from lowpeak.engine.planner.history import (
+from lowpeak.engine.planner.attempts import (
     Attempt,
-    History,
     PhaseRecord,
     attempt_of,
     is_disturbed,
     machine_key,
     shape_key,
 )
+from lowpeak.engine.planner.calibration import choose_calibration
+from lowpeak.engine.planner.history import History
 from lowpeak.engine.planner.predict import predict
 from lowpeak.engine.planner.types import ModelFacts, Placement
 from lowpeak.engine.request import Request
@@ -208,8 +208,8 @@ def test_keys_ignore_the_driver_and_the_load() -> None:
         ({}, ""),
         ({"thermal_share": 0.6, "clock_share": 0.5}, "hot"),
         ({"thermal_share": 0.6, "clock_share": 0.9}, ""),
-        ({"other_processes": 1}, "another program"),
-        ({"foreign_vram_bytes": 3 << 30}, "another program"),
+        ({"busy_percent": 40}, "another program"),
+        ({"busy_percent": 10}, ""),
     ],
 )
 def test_what_disturbs_a_run(facts: dict[str, float], word: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 
 from lowpeak.engine.forecast import forecast
 from lowpeak.engine.geometry import Geometry
-from lowpeak.engine.learning import FILE, home, learn
+from lowpeak.engine.learning import FILE, disturbance, home, learn, open_history
 from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
 from lowpeak.engine.request import Request
+from lowpeak.engine.snapshot import Gpu
 from lowpeak.engine.units import GIB
 
 REQUEST = Request(Geometry(1344, 768, 124))
@@ -24,6 +26,10 @@ MACHINE = HardwareSnapshot(
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LOWPEAK_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
+
+
+def cool() -> Gpu:
+    return Gpu("NVIDIA H200", (9, 0), 16 * GIB, 16 * GIB)
 
 
 def planned() -> dict[str, Any]:
@@ -57,7 +63,13 @@ def test_without_runs_the_time_is_the_plans_and_says_so(own_home: Path) -> None:
 def test_runs_of_the_same_size_give_the_time() -> None:
     document = planned()
     for run in range(3):
-        learn(report_of(document, slower=2.0, more_bytes=0), REQUEST, MACHINE, 1000.0 + run)
+        learn(
+            report_of(document, slower=2.0, more_bytes=0),
+            REQUEST,
+            MACHINE,
+            1000.0 + run,
+            card_now=cool,
+        )
     again = planned()["history"]
     assert again["seconds"] == pytest.approx(2 * document["total_seconds"], rel=1e-6)
     assert again["samples"] == 3 and "3 run(s)" in again["basis"]
@@ -68,7 +80,13 @@ def test_an_overrun_widens_the_margin_at_once() -> None:
         return next(item for item in planned()["reasons"] if item.startswith("VRAM:"))
 
     before = margin()
-    learn(report_of(planned(), slower=1.0, more_bytes=2 * GIB), REQUEST, MACHINE, 1000.0)
+    learn(
+        report_of(planned(), slower=1.0, more_bytes=2 * GIB),
+        REQUEST,
+        MACHINE,
+        1000.0,
+        card_now=cool,
+    )
     assert margin() != before and "2.00 GiB margin" in margin()
 
 
@@ -78,7 +96,18 @@ def test_clean_file_pages_in_a_resident_set_are_no_overrun() -> None:
         phase["measured"]["ram_peak_bytes"] += 3 * GIB
         phase["measured"]["ram_clean_bytes"] = 3 * GIB
     before = planned()["margins"]
-    learn(report, REQUEST, MACHINE, 1000.0)
+    learn(report, REQUEST, MACHINE, 1000.0, card_now=cool)
     after = planned()["margins"]
     assert after["ram"]["bytes"] == before["ram"]["bytes"]
     assert "no run" in before["ram"]["basis"] and "1 run(s)" in after["ram"]["basis"]
+
+
+def test_a_hot_or_shared_card_is_kept_and_teaches_nothing() -> None:
+    hot = Gpu("NVIDIA H200", (9, 0), 1, 1, thermal=True, clock_share=0.3)
+    assert disturbance(MACHINE, cool()) == "" and disturbance(MACHINE, "no card") == ""
+    assert "hot" in disturbance(replace(MACHINE, gpu_hot=True), hot)
+    assert "another program" in disturbance(replace(MACHINE, gpu_busy_percent=80), cool())
+    report = report_of(planned(), slower=9.0, more_bytes=4 * GIB)
+    learn(report, REQUEST, MACHINE, 1000.0, card_now=lambda: hot)
+    assert open_history().attempts()[0]["disturbed"].startswith("hot")
+    assert planned()["history"]["samples"] == 0
