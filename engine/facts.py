@@ -49,6 +49,7 @@ def facts_of(checkpoint: Checkpoint, stacks: Mapping[str, int] | None = None) ->
         weight_format=checkpoint.weight_format,
         refiner_bytes=refiner_bytes,
         source=checkpoint.path.name,
+        dense=config.vdn is None,
         **(stacks or {}),
     )
 

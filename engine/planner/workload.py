@@ -51,8 +51,9 @@ class Workload:
 
     @property
     def full_cover(self) -> bool:
-        """Whether every window covers the clip: plain attention, no linear branch, no ring."""
-        return self.geometry.latent_frames <= 2 * CHUNK_FRAMES
+        """Whether every window covers the clip, or the model has none: plain attention, no linear
+        branch, no ring."""
+        return self.facts.dense or self.geometry.latent_frames <= 2 * CHUNK_FRAMES
 
     @property
     def launches(self) -> int:
@@ -78,6 +79,8 @@ class Workload:
     @cached_property
     def attention_flops(self) -> float:
         """Softmax attention of one block: windows of all chunks, then the dense rows."""
+        if self.full_cover:
+            return 4.0 * self.rows**2 * self.width
         frames, tokens = self.geometry.latent_frames, self.geometry.tokens_per_frame
         pairs = 0
         for first in range(0, frames, CHUNK_FRAMES):

@@ -19,12 +19,16 @@ from torch import Tensor
 
 from lowpeak import cli
 from lowpeak.engine import media_reference, references
+from lowpeak.engine.condition_encoder import with_reference_transformer
 from lowpeak.engine.errors import RequestError
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.files import RunFiles, load_latents
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.media import VideoWriter
 from lowpeak.engine.model.layout import unpatchify
+from lowpeak.engine.models import open_models
+from lowpeak.engine.planner.types import ModelFacts
+from lowpeak.engine.planner.workload import workload
 from lowpeak.engine.references import ReferenceMedia, load_references, references_shown
 from lowpeak.engine.request import Request
 from lowpeak.engine.resume import load_conditioning
@@ -247,6 +251,21 @@ def test_a_reference_run_is_parity_with_the_published_pipeline(
         QuietHost(),
     )
     assert without.latents_sha256 != latents.sha256
+
+
+def test_a_plan_counts_dense_attention_and_the_rows_of_references(checkpoint: Path) -> None:
+    models = open_models(checkpoint, "cpu")
+    dense = with_reference_transformer(models).facts()
+    assert dense.dense and not models.facts().dense
+    size = Geometry(1344, 768, 243)
+    published = ModelFacts()
+    windows = workload(Request(size), size, published)
+    whole = workload(Request(size), size, replace(published, dense=True))
+    assert windows.attention_flops < whole.attention_flops / 3
+    assert whole.attention_flops == 4.0 * whole.rows**2 * whole.width and whole.linear_rows == 0
+    given = Request(size, references=("a", "b"), reference_rows=9000)
+    assert workload(given, size, published).condition_rows == 9000
+    assert workload(replace(given, reference_rows=None), size, published).condition_rows == 2 * 1008
 
 
 def test_the_presentation_is_that_of_the_published_pipeline() -> None:
