@@ -28,12 +28,15 @@ class StreamedDenoisers:
         placements: Mapping[str, Placement],
         device: torch.device,
         store: BlockStore | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
-        """store: of the very same blocks, left by an earlier run (`take_store`); owned from now."""
+        """store: of the very same blocks, left by an earlier run (`take_store`); owned from now.
+        whole: there is host memory for every block, wherever placements have it on the device."""
         self._checkpoint, self._placements, self._device = checkpoint, placements, device
         self._times = tuple(tuple(step) for step in times)
         self._open: StreamedDenoiser | None = None
-        self._store = store
+        self._store, self._whole = store, whole
 
     def for_phase(self, phase: str, is_cancelled: Callable[[], bool]) -> StreamedDenoiser:
         """See Denoisers.for_phase. Raises CheckpointError when the plan has no placement for it."""
@@ -72,8 +75,8 @@ class StreamedDenoisers:
             is_cancelled=is_cancelled,
             open_stream=False,
         )
-        if opened.pins_everything:
-            self._store = self._store or opened.open_store()
+        if self._whole or opened.pins_everything:
+            self._store = self._store or opened.open_store(whole=True)
             opened.open_stream(self._store)
         else:
             self._drop_store()

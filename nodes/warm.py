@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..engine.planner.types import HardwareSnapshot
+from ..engine.units import GIB
 from ..engine.worker.supervisor import Worker
 from .handles import ModelHandle
 from .local_engine import LocalEngine
 
 KEPT = "blocks"  # name in the worker's context
+SPARE_BYTES = 4 * GIB  # of host memory beside kept blocks: the rest of the worker, and the host
 WARM_SECONDS = 900.0  # an idle worker leaves by itself after this
 
 
@@ -87,11 +89,19 @@ class KeepingEngine(LocalEngine):
         mode: str,
     ) -> Iterator[Any]:  # fmt: skip
         key = (warm_key(model, models.device.type), str(models.checkpoint.path), mode)
+        whole = self._keep and self._has_room(model, models, placed)
         store = self._warm.take(key)
-        with models.denoiser(times, placed, loras, mode, store) as denoisers:
+        with models.denoiser(times, placed, loras, mode, store, whole) as denoisers:
             yield denoisers
             if self._keep:  # only a run that went well leaves something
                 self._warm.keep(key, denoisers.take_store(), _context_bytes(models.device))
+
+    def _has_room(self, model: ModelHandle, models: Any, placed: Mapping[str, Any]) -> bool:
+        """Whether every block can wait in host memory beside a placement's own."""
+        facts, room = models.facts(), self._capped(model).ram_available_bytes
+        need = facts.blocks * (facts.block_bytes + facts.lora_block_bytes) + SPARE_BYTES
+        sampling = [item for phase, item in placed.items() if phase.startswith("sample")]
+        return need <= room and not any(item.disk_blocks for item in sampling)
 
     def _snapshot(self) -> HardwareSnapshot:
         """What is held is this run's to use."""
