@@ -56,7 +56,7 @@ def test_a_refusal_offers_a_size_and_one_key_takes_it(page: Any, host: BrowserHo
     tools.set_widgets(page, {"width": 1920, "height": 1088, "seconds": 15.0})
     text = verdict_with(page, "Does not fit: VRAM is short by")
     assert "RAM would be enough" in text
-    assert page.locator(".lp-excess").count() == 1
+    assert page.locator(".lp-excess").count() == text.count(" needs ") >= 1
     use = page.get_by_role("button", name=re.compile("Use a size that fits")).first
     sides = re.search(r"(\d+) × (\d+)", use.get_attribute("aria-label") or "")
     assert sides
