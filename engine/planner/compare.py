@@ -71,7 +71,7 @@ def compare(row: Mapping[str, Any], facts: ModelFacts, calibration: Calibration)
         facts = replace(facts, blocks=blocks)
     geometry = Geometry(row["width"], row["height"], row["frames"])
     work = Workload(geometry, facts, int(row.get("text_rows", 256)))
-    memory = SampleMemory(work, calibration, "linux", 8)
+    memory = SampleMemory(work, calibration, "linux", 8, bool(row.get("kept_store")))
     clock = StepClock(
         work, block_seconds(work, calibration), calibration, place.keys, place.residual
     )
