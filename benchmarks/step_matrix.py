@@ -94,6 +94,7 @@ def main() -> None:
         placement = replace(placement, pinned_blocks=pinned)
         gc.collect()
         torch.cuda.empty_cache()
+        context = bench.context_bytes(device)  # libraries that earlier cases loaded are in it
         bench.limit_vram(device, vram_gib, context)
         begin = time.perf_counter()
         denoiser = None
@@ -118,6 +119,7 @@ def main() -> None:
                 progress=lambda line: print("   ", line, flush=True),
             )
             row["context_after_bytes"] = bench.context_bytes(device)  # graphs are still there
+            row["vram_peak_bytes"] += max(0, row["context_after_bytes"] - context)
             if placement.disk_blocks:
                 row["disk_bytes_per_second"] = bench.disk_rate(denoiser)
         except (LowpeakError, torch.OutOfMemoryError) as failed:

@@ -26,7 +26,15 @@ from .lora.online import attach_branches, online_choice
 from .model.adaln import StepTables
 from .model.config import ModelConfig
 from .model.layout import PackedLayout
-from .model.streamed import BoundPass, RootLayers, is_text_only, refined_text, root_on
+from .model.streamed import (
+    BoundPass,
+    RootLayers,
+    is_text_only,
+    is_time_only,
+    output_tables,
+    refined_text,
+    root_on,
+)
 from .model.weights import part_of
 from .planner.types import Placement
 from .sampling.schedules import StepTimes
@@ -139,7 +147,10 @@ class StreamedDenoiser:
         self._passes: list[BoundPass] = []
         self._tables = StepTables(tables, config.layers, pin=device.type == "cuda")
         root = checkpoint.load_root()
-        self._head = root_on({k: v for k, v in root.items() if not is_text_only(k)}, device)
+        stored = self._tables.cursor.timesteps
+        self._outputs = output_tables(root, stored, config, self.choice, device, self.dtype)
+        kept = {k: v for k, v in root.items() if not (is_text_only(k) or is_time_only(k))}
+        self._head = root_on(kept, device)
         del root  # read again when a pass is bound: its refiner would keep 0.8 GB of RAM
         self._resources = ExitStack()
         self._compute = torch.cuda.Stream(device) if device.type == "cuda" else None
@@ -205,7 +216,7 @@ class StreamedDenoiser:
                 stream=self.stream,
                 assemble=self._assemble,
                 layers=RootLayers(self._head, self.choice, self.dtype),
-                root=self._head,
+                outputs=self._outputs,
                 tables=self._tables,
                 layout=layout,
                 text_embeds=embeds,

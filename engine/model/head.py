@@ -6,12 +6,15 @@ afterwards, gives the same numbers for more work.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .layers import Layers
 from .layout import PackedLayout
-from .modulation import modulate, norm_out_table
+from .modulation import modulate, norm_out_table, time_embedding
 
 
 def assemble(
@@ -33,6 +36,40 @@ def output_table(layers: Layers, temb: Tensor) -> tuple[Tensor, Tensor]:
     """Shift and scale [n, C] of the output norm at temb [n, time_dim]."""
     weight, bias = layers.tensor("norm_out.linear.weight"), layers.tensor("norm_out.linear.bias")
     return norm_out_table(weight, bias, temb)
+
+
+class OutputTables:
+    """Shift and scale of the output norm at the times of every step, made once: the weights behind
+    them (180 MB at full size) need not stay on the device.
+
+    layers, weights: hold `norm_out.linear.*` and `time_embedder.*`. steps: distinct times of each.
+    """
+
+    def __init__(
+        self,
+        layers: Layers,
+        weights: Mapping[str, Tensor],
+        steps: Sequence[Sequence[float]],
+        freq_dim: int,
+        device: torch.device,
+    ) -> None:
+        self._tables: dict[tuple[float, ...], tuple[Tensor, Tensor]] = {}
+        for times in steps:
+            moments = torch.tensor(list(times), dtype=torch.float32, device=device)
+            table = output_table(layers, time_embedding(weights, moments, freq_dim))
+            self._tables.setdefault(tuple(times), table)
+
+    def at(self, times: Sequence[float]) -> tuple[Tensor, Tensor]:
+        """Shift and scale [n, C]. times: a step's, or some that stand in several steps."""
+        whole = self._tables.get(tuple(times))
+        if whole is not None:
+            return whole
+        rows = [
+            next((parts, held.index(time)) for held, parts in self._tables.items() if time in held)
+            for time in times
+        ]
+        shift, scale = (torch.stack([parts[i][at] for parts, at in rows]) for i in (0, 1))
+        return shift, scale
 
 
 def normalise_rows(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 
 import torch
@@ -26,9 +26,8 @@ from ..planner.types import Placement
 from .adaln import StepTables
 from .block import ChunkMajorBlock
 from .config import ModelConfig
-from .head import normalise_rows, output_table
+from .head import OutputTables, normalise_rows
 from .layout import PackedLayout, RowTimes
-from .modulation import time_embedding
 from .refiner import refine_text
 from .replays import Replays
 from .residual import DeviceResidual, HostResidual, Residual
@@ -117,6 +116,11 @@ def is_text_only(name: str) -> bool:
     return name.startswith(("context_embedder", "token_refiner"))
 
 
+def is_time_only(name: str) -> bool:
+    """Root tensors that only the output norm's tables are made from."""
+    return name.startswith(("time_embedder", "norm_out.linear"))
+
+
 @dataclass
 class BoundPass:
     """One pass over one packed sequence. `velocity` is one evaluation; `close` frees its buffers.
@@ -131,7 +135,7 @@ class BoundPass:
     stream: BlockStream
     assemble: Assemble
     layers: RootLayers
-    root: Mapping[str, Weight | Tensor]
+    outputs: OutputTables
     tables: StepTables
     layout: PackedLayout
     text_embeds: Tensor
@@ -282,11 +286,7 @@ class BoundPass:
     def _head(self, times: RowTimes, own_times: list[float]) -> tuple[Tensor, Tensor]:
         c, layout = self.context, self.layout
         indices = times.timestep_indices.to(self.device)
-        weights = {k: v for k, v in self.root.items() if isinstance(v, Tensor)}
-        weights |= {f"{k}.weight": v.codes for k, v in self.root.items() if isinstance(v, Weight)}
-        moments = torch.tensor(own_times, dtype=torch.float32, device=self.device)
-        temb = time_embedding(weights, moments, self.config.freq_dim)
-        table = output_table(self.layers, temb)
+        table = self.outputs.at(own_times)
 
         def project(name: str, start: int, stop: int) -> Tensor:
             rows = self.residual.load(start, stop)
@@ -323,6 +323,22 @@ class BoundPass:
                 peak,
             )
         )
+
+
+def output_tables(
+    root: Mapping[str, Weight | Tensor],
+    times: Sequence[Sequence[float]],
+    config: ModelConfig,
+    choice: Choice,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> OutputTables:
+    """The output norm's tables at the times of all steps; their weights leave the device again."""
+    used = root_on({name: value for name, value in root.items() if is_time_only(name)}, device)
+    weights = {k: v for k, v in used.items() if isinstance(v, Tensor)}
+    weights |= {f"{k}.weight": v.codes for k, v in used.items() if isinstance(v, Weight)}
+    layers = RootLayers(used, choice, dtype)
+    return OutputTables(layers, weights, times, config.freq_dim, device)
 
 
 def refined_text(

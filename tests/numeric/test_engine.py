@@ -20,6 +20,7 @@ from lowpeak.engine.errors import Cancelled, CheckpointError
 from lowpeak.engine.model.layout import build_layout
 from lowpeak.engine.model.modulation import ScheduleCursor
 from lowpeak.engine.model.plain import PlainModel
+from lowpeak.engine.model.streamed import output_tables
 from lowpeak.engine.planner.types import Placement
 from lowpeak.engine.sampling.schedules import ConditionTimes, schedule
 from lowpeak.engine.streamed import StreamedDenoiser, choose_places
@@ -84,9 +85,19 @@ def run(checkpoint, placement, data, *, conditions=False, dtype=None, device=CPU
     times, step = times_of(conditions)
     denoiser = StreamedDenoiser(checkpoint, times, placement, device, dtype=dtype)
     if dtype == torch.float32:  # the published rule rounds norm_out to its weight's bfloat16
-        denoiser._head = {
-            k: v.float() if isinstance(v, torch.Tensor) else v for k, v in denoiser._head.items()
-        }
+
+        def wide(root):
+            return {k: v.float() if isinstance(v, torch.Tensor) else v for k, v in root.items()}
+
+        denoiser._head = wide(denoiser._head)
+        denoiser._outputs = output_tables(
+            wide(checkpoint.load_root()),
+            denoiser._tables.cursor.timesteps,
+            checkpoint.config,
+            denoiser.choice,
+            device,
+            dtype,
+        )
     try:
         velocity = denoiser.bind(layout, text, condition)
         first = velocity(video, audio, step)
