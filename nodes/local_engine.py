@@ -51,6 +51,7 @@ class LocalEngine:
     def __init__(self, device: Callable[[], str] = lambda: "auto") -> None:
         self._device = device
         self._machine: tuple[float, HardwareSnapshot] | None = None
+        self._sizes: tuple[Any, Any] = (None, None)
 
     def describe(self, checkpoint: Path) -> Mapping[str, Any]:
         """Layout, format and sizes of a checkpoint."""
@@ -74,12 +75,27 @@ class LocalEngine:
     def forecast(
         self, request: Request, model: ModelHandle | None, capacities: Mapping[str, Any]
     ) -> Mapping[str, Any]:
-        """The plan document of a request, here or on another machine."""
+        """The plan document of a request, here or on another machine, LoRAs counted."""
+        from ..engine.lora.planned import plan_with_sizes
+        from ..engine.planner.calibration import choose_calibration
+
+        facts, sizes = ModelFacts(), None
+        if model is not None:
+            models = self._models(model.checkpoint)
+            facts, sizes = models.facts(), self._lora_sizes(model, models)
+        machine, plan = self._planner(request, model, capacities)
+        timed = self._device_type() != "cpu"
+        rows = choose_calibration(machine)
+        return plan_with_sizes(sizes, "auto", request, facts, rows, plan, timed=timed)
+
+    def _planner(
+        self, request: Request, model: ModelHandle | None, capacities: Mapping[str, Any]
+    ) -> tuple[HardwareSnapshot, Callable[[ModelFacts], dict[str, Any]]]:
+        """The machine that is asked about, and what plans a model of given sizes on it."""
         from ..engine.forecast import forecast, forecast_for_run
         from ..engine.planner.jsonform import refusal_document
         from ..engine.snapshot import snapshot_from_options
 
-        facts = ModelFacts() if model is None else self._models(model.checkpoint).facts()
         elsewhere = {key: capacities[key] for key in ("card", "system") if key in capacities}
         for axis in ("vram", "ram"):
             if f"{axis}_bytes" in capacities:
@@ -89,15 +105,33 @@ class LocalEngine:
             if "card" not in elsewhere:  # other memory, but the speed is this card's
                 here = self._snapshot()
                 machine = replace(machine, device_name=here.device_name, capability=here.capability)
-            return forecast(request, machine, facts, what_if=not capacities.get("brief"))
+            more = not capacities.get("brief")
+            return machine, lambda facts: forecast(request, machine, facts, what_if=more)
         limits = {axis: capacities.get(f"{axis}_limit_bytes") for axis in ("vram", "ram")}
         machine = self._capped(model, **limits)
         if self._device_type() != "cpu":
-            return forecast(request, machine, facts, learned=True)
-        try:
-            return forecast_for_run(request, machine, facts, "cpu")
-        except DoesNotFit as refusal:
-            return refusal_document(request, machine, refusal)
+            return machine, lambda facts: forecast(request, machine, facts, learned=True)
+
+        def on_cpu(facts: ModelFacts) -> dict[str, Any]:
+            try:
+                return forecast_for_run(request, machine, facts, "cpu")
+            except DoesNotFit as refusal:
+                return refusal_document(request, machine, refusal)
+
+        return machine, on_cpu
+
+    def _lora_sizes(self, model: ModelHandle, models: Any) -> Any:
+        """What the model's LoRAs add, from headers; None without any. Read once a file."""
+        from ..engine.lora.planned import sizes_of_files
+        from ..engine.models import lora_shapes_of
+
+        if not model.loras:
+            return None
+        key = (model.identity, model.loras)
+        if self._sizes[0] != key:
+            shapes = lora_shapes_of(models.checkpoint)
+            self._sizes = key, sizes_of_files(model.lora_choices, shapes)
+        return self._sizes[1]
 
     @_plain_tensors
     def encode(

@@ -41,6 +41,14 @@ def inspect_lora(
     return _Reader(file, model or ModelShapes.unknown(), strength).read(keep=False)[0]
 
 
+def bound_parts(file: str | Path, model: ModelShapes) -> tuple[Part, ...]:
+    """What `file` reaches of `model`, from its header: no value is read.
+
+    Raises LoraFileError, LoraBindingError.
+    """
+    return _Reader(file, model, 1.0).binding.parts
+
+
 def load_loras(
     choices: Sequence[LoraChoice], model: ModelShapes, *, allow_partial: bool = False
 ) -> LoraSet:

@@ -18,6 +18,7 @@ from lowpeak.engine.lora import sources
 from lowpeak.engine.lora.adapted import with_loras
 from lowpeak.engine.lora.loading import load_loras
 from lowpeak.engine.lora.loraset import LoraSet
+from lowpeak.engine.lora.planned import sizes_of, sizes_of_files
 from lowpeak.engine.lora.shapes import ModelShapes
 from lowpeak.engine.request import LoraChoice
 
@@ -99,6 +100,17 @@ def test_a_buffer_holds_the_bytes_of_the_changed_block(toys, adapter, name, mode
         assert changed is (block < 2)
     factors = {n for n in adapted.sources[2].pieces if ".lora_" in n}
     assert len(factors) == (6 if mode == "online" else 0)
+
+
+def test_headers_alone_give_the_sizes_of_the_read_adapters(toys, adapter) -> None:
+    shapes = ModelShapes.from_config(CONFIG)
+    choices = [LoraChoice(str(adapter), 0.7), LoraChoice(str(adapter), 0.1)]
+    found, wanted = sizes_of_files(choices, shapes), sizes_of(load_loras(choices, shapes))
+    assert found.slot_bytes == wanted.slot_bytes > 0
+    assert (found.row_flops, found.row_bytes) == (wanted.row_flops, wanted.row_bytes)
+    assert found.merge_bytes == wanted.merge_bytes > 0
+    assert wanted.host_bytes < found.host_bytes <= wanted.host_bytes + 2 * 8192  # headers
+    assert sizes_of_files([LoraChoice(str(adapter), 0.0)], shapes) is None
 
 
 def test_reread_blocks_are_merged_once_and_kept(toys, adapter, tmp_path, monkeypatch) -> None:

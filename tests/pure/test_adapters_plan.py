@@ -13,7 +13,7 @@ from lowpeak.engine.errors import DoesNotFit, RequestError
 from lowpeak.engine.forecast import forecast_for_run
 from lowpeak.engine.lora import planned
 from lowpeak.engine.lora.loraset import LoraSet
-from lowpeak.engine.lora.planned import plan_with_loras
+from lowpeak.engine.lora.planned import plan_with_loras, plan_with_sizes
 from lowpeak.engine.planner.adapters import (
     AdapterSizes,
     choose_adapter_mode,
@@ -23,6 +23,7 @@ from lowpeak.engine.planner.adapters import (
     with_adapters,
 )
 from lowpeak.engine.planner.calibration import choose_calibration, published_facts
+from lowpeak.engine.planner.types import ModelFacts
 
 # Rank 64 on attention and feed-forward at the published widths.
 SIZES = AdapterSizes(
@@ -60,13 +61,13 @@ def test_costs_are_shapes_over_rates() -> None:
     twice = replace(LONG, base_steps=16)
     once, two = (online_seconds(SIZES, item, FACTS, ROWS) for item in (LONG, twice))
     assert two == pytest.approx(2 * once)
-    # By hand: 8 steps, 50 blocks; a row is 13.3 MFLOP at 640 TFLOP/s and 416 kB at 4.2 TB/s.
-    rows = once / 8 / 50 / (13.312e6 / 640e12 + 416e3 / 4.2e12)
+    # By hand: 8 steps, 50 blocks; a row is 13.3 MFLOP and 416 kB.
+    products, copy, link = (ROWS[f"rates.{name}"] for name in ("gemm_bf16", "copy", "link"))
+    rows = once / 8 / 50 / (13.312e6 / products + 416e3 / copy)
     assert 103_000 < rows < 106_000
     seconds = merge_seconds(SIZES, FACTS, ROWS)
-    assert seconds == pytest.approx(
-        50 * (60 * 0.38e9 / 4.2e12 + 0.76e9 / 55e9 + 181.2 * 2e-4), rel=1e-3
-    )
+    moved = 60 * 0.38e9 / copy + 2 * 0.38e9 / link
+    assert seconds == pytest.approx(50 * (moved + 181.2 * 2e-4), rel=1e-3)
 
 
 @pytest.mark.parametrize("mode", ["online", "merged"])
@@ -108,6 +109,14 @@ def test_a_request_that_fits_only_merged_is_merged_unless_told_otherwise(monkeyp
     assert document["reasons"][-1] == document["lora"]["reason"]
     with pytest.raises(DoesNotFit):
         plan("online")
+
+    def refused(facts: ModelFacts) -> dict[str, Any]:  # as a panel's forecast tells it
+        return {"fits": facts.lora_block_bytes == 0, "reasons": []}
+
+    sizes = replace(SIZES, slot_bytes=40 << 30)
+    told = plan_with_sizes(sizes, "auto", SHORT, FACTS, ROWS, refused, timed=True)
+    assert told["fits"] and told["lora"]["mode"] == "merged"
+    assert not plan_with_sizes(sizes, "online", SHORT, FACTS, ROWS, refused, timed=True)["fits"]
 
 
 def test_a_plan_without_adapters_is_untouched() -> None:
