@@ -22,7 +22,7 @@ from planner_tools import (
 from lowpeak.engine.errors import DoesNotFit, RequestError
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.planner.calibration import choose_calibration
-from lowpeak.engine.planner.cost import RAM, SECONDS, VRAM, total
+from lowpeak.engine.planner.cost import RAM, SECONDS, VRAM, SampleMemory, total
 from lowpeak.engine.planner.explain import what_more_memory_changes
 from lowpeak.engine.planner.passes import (
     DecodeWork,
@@ -573,3 +573,30 @@ def test_keys_are_kept_wherever_they_fit(vram_gib: float, keys: str) -> None:
     phase = plan_on(single_pass(frames=345), machine(vram_gib, 32)).phase("sample_high")
     assert phase is not None and phase.placement is not None
     assert phase.placement.keys == keys, "storing 345 frames of keys is faster and takes 1.5 GiB"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_room_for_blocks_is_what_is_left_beside_the_root(kept: bool) -> None:
+    work, rng = Workload(Geometry(1344, 768, 243), FACTS, 256), random.Random(5)
+    memory = SampleMemory(work, reference_rows(), "linux", 8, kept)
+    whole = FACTS.blocks * FACTS.block_bytes
+    for _ in range(300):
+        room = rng.randint(0, 30 * GIB)
+        most = memory.weights_room(room)
+        if most < 0:
+            assert memory.with_root(0) > room
+            continue
+        assert memory.with_root(min(most, whole)) <= room
+        if most < whole - 1:
+            assert memory.with_root(most + 1) > room
+
+
+def test_a_second_pass_over_kept_blocks_reads_the_root_beside_them() -> None:
+    request = Request(Geometry(1344, 768, 243))
+    plan = plan_on(request, machine(12, 64))
+    low, high = plan.phase("sample_low"), plan.phase("sample_high")
+    assert low is not None and high is not None and low.placement and high.placement
+    assert low.placement.pinned_blocks == high.placement.pinned_blocks == FACTS.blocks
+    terms = {term.name: term.value for term in high.terms if term.unit == RAM}
+    assert terms["root, while a pass is bound"] == FACTS.root_bytes
+    assert "root, while a pass is bound" not in {term.name for term in low.terms}

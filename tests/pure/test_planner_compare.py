@@ -11,6 +11,7 @@ from planner_tools import FACTS, reference_rows
 
 from lowpeak.engine.planner.calibration import Calibration, read_rows
 from lowpeak.engine.planner.compare import compare, forecast_table, replace_tables, usable
+from lowpeak.engine.planner.cost import captured_graphs
 from lowpeak.engine.planner.fitting import (
     envelope,
     margin_rows,
@@ -135,6 +136,16 @@ def test_a_margin_is_what_a_size_needed_beyond_a_forecast_from_the_others() -> N
     (learned,) = margin_rows(rows, FACTS, reference_rows())
     assert 300 << 20 <= learned.value <= 400 << 20
     assert not margin_rows(rows[:2], FACTS, reference_rows()), "two sizes say nothing"
+
+
+@pytest.mark.parametrize(
+    ("resident", "slots", "half", "graphs"),
+    [(0, 2, False, 4), (0, 1, False, 2), (0, 2, True, 2), (0, 3, True, 6), (50, 0, False, 64)],
+)
+def test_a_graph_is_captured_for_each_place_a_block_can_have(
+    resident: int, slots: int, half: bool, graphs: int
+) -> None:
+    assert captured_graphs(resident, slots, half) == graphs
 
 
 def test_growth_that_a_bench_reports_apart_belongs_to_the_peak() -> None:

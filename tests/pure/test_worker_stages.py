@@ -172,6 +172,16 @@ def test_out_of_device_memory_is_retried_with_a_lighter_plan_and_what_is_saved(
     assert len(notices) == 2 and "lighter placement" in notices[0] and "lightest" in notices[1]
 
 
+def test_the_last_retry_is_lightest_on_the_axis_that_ran_out(options: Options) -> None:
+    engine = Engine(options.out, {"decode": [TaskFailed(HOST), TaskFailed(HOST)]})
+    needs = {"decode": {"vram": 3 * GIB, "ram": 2 * GIB}}
+    launch = engine.launch(least_needs=lambda machine: needs)
+    run_in_workers(REQUEST, options, launch)  # type: ignore[arg-type]
+    tries = [item for item in engine.seen if item["stop_after"] is None]
+    assert [item["ram_gib"] for item in tries] == [None, pytest.approx(24 * 0.9), 2.0]
+    assert all(item["vram_gib"] is None for item in tries)
+
+
 def test_two_retries_at_most_and_then_what_was_saved_is_named(options: Options) -> None:
     engine = Engine(options.out, {"sample": [TaskFailed(DEVICE) for _ in range(9)]})
     with pytest.raises(TaskFailed) as caught:
