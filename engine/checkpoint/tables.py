@@ -157,19 +157,10 @@ class ComputedTables:
 def time_features(
     root: Mapping[str, Tensor], config: ModelConfig, times: Sequence[float]
 ) -> Tensor:
-    """What the AdaLN projections read at `times`: temb [n, time_dim], or the pruned table's rows.
-
-    Pruned files keep [1025, 8] rows over t in [0, 1], interpolated linearly (model sheet c.5).
-    """
+    """What AdaLN projections read at `times`: temb [n, time_dim], or the pruned table's rows."""
     anchor = next(iter(root.values()))
     moments = torch.tensor(times, dtype=torch.float32, device=anchor.device)
-    if "adaln_t_table" not in root:
-        return time_embedding(root, moments, config.freq_dim)
-    table = root["adaln_t_table"].to(torch.float32)
-    place = moments * (table.shape[0] - 1)
-    below = place.floor().clamp(0, table.shape[0] - 1).long()
-    above = (below + 1).clamp(max=table.shape[0] - 1)
-    return torch.lerp(table[below], table[above], (place - below)[:, None])
+    return time_embedding(root, moments, config.freq_dim)
 
 
 def block_table(weight: Tensor, bias: Tensor, features: Tensor, *, pruned: bool) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .layers import Layers
 from .layout import PackedLayout
-from .modulation import modulate, norm_out_table, time_embedding
+from .modulation import TIME_TABLE, modulate, norm_out_table, time_embedding
 
 
 def assemble(
@@ -32,17 +32,18 @@ def assemble(
     return x
 
 
-def output_table(layers: Layers, temb: Tensor) -> tuple[Tensor, Tensor]:
-    """Shift and scale [n, C] of the output norm at temb [n, time_dim]."""
+def output_table(layers: Layers, temb: Tensor, *, activate: bool = True) -> tuple[Tensor, Tensor]:
+    """Shift and scale [n, C] of the output norm at temb [n, time_dim]; see norm_out_table."""
     weight, bias = layers.tensor("norm_out.linear.weight"), layers.tensor("norm_out.linear.bias")
-    return norm_out_table(weight, bias, temb)
+    return norm_out_table(weight, bias, temb, activate=activate)
 
 
 class OutputTables:
     """Shift and scale of the output norm at the times of every step, made once: the weights behind
     them (180 MB at full size) need not stay on the device.
 
-    layers, weights: hold `norm_out.linear.*` and `time_embedder.*`. steps: distinct times of each.
+    layers, weights: hold `norm_out.linear.*` and `time_embedder.*` (or TIME_TABLE). steps: distinct
+    times of each.
     """
 
     def __init__(
@@ -56,7 +57,8 @@ class OutputTables:
         self._tables: dict[tuple[float, ...], tuple[Tensor, Tensor]] = {}
         for times in steps:
             moments = torch.tensor(list(times), dtype=torch.float32, device=device)
-            table = output_table(layers, time_embedding(weights, moments, freq_dim))
+            temb = time_embedding(weights, moments, freq_dim)
+            table = output_table(layers, temb, activate=TIME_TABLE not in weights)
             self._tables.setdefault(tuple(times), table)
 
     def at(self, times: Sequence[float]) -> tuple[Tensor, Tensor]:

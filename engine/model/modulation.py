@@ -18,6 +18,7 @@ from torch import Tensor
 from ..errors import CheckpointError
 from .layout import MODALITIES
 
+TIME_TABLE = "adaln_t_table"  # of pruned files, in place of the time embedder
 TIME_TOLERANCE = 1e-6  # schedules are float32; orders of operation differ by an ulp or two
 
 
@@ -43,13 +44,25 @@ def time_sinusoid(times: Tensor, width: int) -> Tensor:
 def time_embedding(weights: Mapping[str, Tensor], times: Tensor, freq_dim: int) -> Tensor:
     """[n] times -> temb [n, time_dim] in the dtype of `time_embedder`, float32 in checkpoints.
 
-    weights: holds `time_embedder.linear_1.*` and `time_embedder.linear_2.*`.
+    weights: holds `time_embedder.linear_1.*` and `time_embedder.linear_2.*`, or a pruned file's
+    TIME_TABLE in their place: then its rows [n, 8], which projections read without a SiLU.
     """
+    if TIME_TABLE in weights:
+        return time_table_rows(weights[TIME_TABLE], times)
     first = weights["time_embedder.linear_1.weight"]
     x = time_sinusoid(times, freq_dim).to(first.dtype)
     x = F.silu(F.linear(x, first, weights["time_embedder.linear_1.bias"]))
     last = weights["time_embedder.linear_2.weight"]
     return F.linear(x, last, weights["time_embedder.linear_2.bias"])
+
+
+def time_table_rows(table: Tensor, times: Tensor) -> Tensor:
+    """Rows of a pruned file's table [1025, 8] over t in 0..1, linear between (model sheet c.5)."""
+    table = table.to(torch.float32)
+    place = times.to(torch.float32) * (table.shape[0] - 1)
+    below = place.floor().clamp(0, table.shape[0] - 1).long()
+    above = (below + 1).clamp(max=table.shape[0] - 1)
+    return torch.lerp(table[below], table[above], (place - below)[:, None])
 
 
 def adaln_table(weight: Tensor, bias: Tensor, temb: Tensor) -> Tensor:
@@ -73,12 +86,15 @@ def modulate(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
     return x * (1.0 + scale) + shift
 
 
-def norm_out_table(weight: Tensor, bias: Tensor, temb: Tensor) -> tuple[Tensor, Tensor]:
+def norm_out_table(
+    weight: Tensor, bias: Tensor, temb: Tensor, *, activate: bool = True
+) -> tuple[Tensor, Tensor]:
     """Shift and scale [n, C] of the output norm, one row a time whatever the modality.
 
-    weight: [2C, time_dim], rows of the shift first.
+    weight: [2C, time_dim], rows of the shift first. activate: False for rows of a pruned table.
     """
-    shift, scale = F.linear(F.silu(temb).to(weight.dtype), weight, bias).chunk(2, dim=-1)
+    read = F.silu(temb) if activate else temb
+    shift, scale = F.linear(read.to(weight.dtype), weight, bias).chunk(2, dim=-1)
     return shift, scale
 
 

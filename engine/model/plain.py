@@ -17,7 +17,7 @@ from .config import ModelConfig, VdnConfig
 from .head import assemble, normalise_rows, output_table, project_audio, project_video
 from .layers import StateLayers
 from .layout import PackedLayout, RowTimes
-from .modulation import adaln_table, modulate, split_table, time_embedding
+from .modulation import TIME_TABLE, adaln_table, modulate, split_table, time_embedding
 from .refiner import feed_forward, refine_text, rms_norm
 from .rope import apply_rotary, rotary_tables
 from .windows import Windows
@@ -72,9 +72,8 @@ class PlainModel:
             )
             mid[f"block{index}_adaln_table"], mid[f"block{index}_out"] = table, x
             mid.update({f"block{index}_{name}": value for name, value in inner.items()})
-        out = normalise_rows(
-            layers, x, output_table(layers, temb), times.timestep_indices, config.eps
-        )
+        shift_and_scale = output_table(layers, temb, activate=TIME_TABLE not in self.state)
+        out = normalise_rows(layers, x, shift_and_scale, times.timestep_indices, config.eps)
         mid["norm_out"] = out
         video = project_video(layers, out[layout.video_indices])
         return video, project_audio(layers, out[layout.audio_indices])

@@ -28,6 +28,7 @@ from .block import ChunkMajorBlock
 from .config import ModelConfig
 from .head import OutputTables, normalise_rows
 from .layout import PackedLayout, RowTimes
+from .modulation import TIME_TABLE
 from .refiner import refine_text
 from .replays import Replays
 from .residual import DeviceResidual, HostResidual, Residual
@@ -118,7 +119,7 @@ def is_text_only(name: str) -> bool:
 
 def is_time_only(name: str) -> bool:
     """Root tensors that only the output norm's tables are made from."""
-    return name.startswith(("time_embedder", "norm_out.linear"))
+    return name.startswith(("time_embedder", "norm_out.linear", TIME_TABLE))
 
 
 @dataclass
