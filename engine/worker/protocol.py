@@ -50,7 +50,8 @@ def decode(line: str) -> Message | None:
 
 def event_from(body: Mapping[str, Any]) -> Event:
     """The event of an `event` message."""
-    return Event(**{**body, "terms": tuple(body.get("terms", ()))})
+    # What is empty was left out: a notice between two phases has none.
+    return Event(**{"phase": "", **body, "terms": tuple(body.get("terms", ()))})
 
 
 def request_to_json(request: Request) -> dict[str, Any]:

@@ -133,3 +133,5 @@ def test_the_command_line_rewrites_a_file(checkpoint: Path, tmp_path: Path) -> N
         assert picture.size == (64, 64)
     event = Event("preview", "sample_low", picture="abc")
     assert event_from(event.as_json()) == event  # from a worker it comes the same way
+    notice = Event("notice", "", "between two phases")
+    assert event_from(notice.as_json()) == notice
