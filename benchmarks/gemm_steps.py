@@ -1,7 +1,7 @@
 """Sampling steps with every path of the quantised linears, on synthetic checkpoints of few blocks.
 
     python -m lowpeak.benchmarks.gemm_steps FOLDER --out FILE [--blocks 10] [--repeats 3]
-        [--seconds 110] [--tiny]
+        [--seconds 110] [--tiny] [--only edge-int8:int8-triton,...]
 
 Writes one checkpoint a format into FOLDER, measures, deletes it. Rows are those of `bench step`,
 rewritten after each case; a failed case is a row with its error. Risky paths come last.
@@ -38,10 +38,18 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=110)
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--only", default="", help="format:path, by commas")
     asked = parser.parse_args()
+    only = asked.only.split(",") if asked.only else None
+    cases = {
+        weight_format: [p for p in paths if only is None or f"{weight_format}:{p}" in only]
+        for weight_format, paths in CASES.items()
+    }
     until = time.perf_counter() + asked.seconds
     rows: list[dict[str, Any]] = []
-    for weight_format, paths in CASES.items():
+    for weight_format, paths in cases.items():
+        if not paths:
+            continue
         folder = asked.folder / weight_format
         if time.perf_counter() > until:
             print(f"out of time before {weight_format}", flush=True)
