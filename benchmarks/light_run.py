@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -149,6 +150,7 @@ def main() -> int:
         device=given.device,
     )
     failure = ""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a time limit ends it in good order
     try:
         if given.warm:
             few = replace(
@@ -163,7 +165,7 @@ def main() -> int:
             os.environ["LOWPEAK_HOME"] = home or str(given.models / "home-2")
             say("warm")
         generate(request, options, ConsoleHost(), workers=not given.in_process)
-    except Exception as failed:  # the border of the script: what was measured is kept
+    except BaseException as failed:  # the border of the script: what was measured is kept
         failure = f"{type(failed).__name__}: {failed}"
         traceback.print_exc()
         print(getattr(failed, "trace", ""), file=sys.stderr)
