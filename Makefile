@@ -37,7 +37,7 @@ test-pure: venv
 	$(BIN)/python -m pytest -q tests/pure
 
 test-comfy: venv
-	$(BIN)/python -m pytest -q tests/comfy -rs
+	$(BIN)/python -m pytest -q tests/comfy tests/browser/test_real_comfyui.py -rs
 
 test-browser: browser
 	$(PYTEST) tests/browser

@@ -1,6 +1,6 @@
-import { api as sa } from "../../scripts/api.js";
+import { api as oa } from "../../scripts/api.js";
 import { app as cs } from "../../scripts/app.js";
-const oa = "unknown", ia = "{width} × {height}", ra = {
+const ia = "unknown", ra = "{width} × {height}", aa = {
   "tab.tooltip": "Lowpeak: will it fit, how long will it take",
   "axis.vram": "VRAM",
   "axis.ram": "RAM",
@@ -14,7 +14,7 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "limit.compute": "the card's speed",
   "limit.link": "the link to the card",
   "limit.disk": "the disk",
-  unknown: oa,
+  unknown: ia,
   "time.seconds": "{s} s",
   "time.minutes": "{m} min {s} s",
   "time.hours": "{h} h {m} min",
@@ -24,13 +24,14 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "list.comma": ", ",
   "list.stop": ". ",
   "list.end": ".",
-  size: ia,
+  size: ra,
   "size.length": "{width} × {height} · {s} s",
   "machine.no_gpu": "no GPU",
   "machine.axis": "{amount} {axis}",
   "passes.one": "one pass",
   "passes.two": "two passes",
   "verdict.fits": "Fits. About {time}",
+  "verdict.fits_alone": "Fits. The time is unknown here",
   "verdict.range": "Between {low} and {high}",
   "verdict.limited": "Limited by {limit}",
   "verdict.peak": "Peak {used}",
@@ -142,7 +143,7 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "error.silent": "ComfyUI does not answer.",
   "error.routes": "Lowpeak's routes are missing: its server part did not load.",
   "error.status": "ComfyUI answered {status}."
-}, aa = {
+}, ca = {
   "VRAM: {free} free, {margin} margin kept": "显存空闲 {free}，预留 {margin}",
   "RAM: {free} available, {margin} margin kept": "内存可用 {free}，预留 {margin}",
   "{n} of {all} blocks resident, {pinned} in pinned memory, {disk} read from disk at every step": "{all} 个块：{n} 个常驻显卡，{pinned} 个在锁页内存，{disk} 个每步从磁盘读取",
@@ -169,7 +170,7 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "That checkpoint is not here; sizes of the published model are used.": "没有找到该模型文件，按公开模型的大小计算。",
   "{n} other process(es) compute on the GPU": "显卡上还有 {n} 个其他进程在计算",
   "the GPU is slowing down because it is hot: times will be longer": "显卡过热降速：用时会更长"
-}, ca = "未知", ua = "{width} × {height}", fa = {
+}, ua = "未知", fa = "{width} × {height}", pa = {
   "tab.tooltip": "Lowpeak：放不放得下，要多久",
   "axis.vram": "显存",
   "axis.ram": "内存",
@@ -183,7 +184,7 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "limit.compute": "显卡速度",
   "limit.link": "显卡总线",
   "limit.disk": "磁盘",
-  unknown: ca,
+  unknown: ua,
   "time.seconds": "{s} 秒",
   "time.minutes": "{m} 分 {s} 秒",
   "time.hours": "{h} 小时 {m} 分",
@@ -193,13 +194,14 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "list.comma": "，",
   "list.stop": "。",
   "list.end": "。",
-  size: ua,
+  size: fa,
   "size.length": "{width} × {height} · {s} 秒",
   "machine.no_gpu": "没有显卡",
   "machine.axis": "{axis} {amount}",
   "passes.one": "单遍",
   "passes.two": "两遍",
   "verdict.fits": "放得下，约 {time}",
+  "verdict.fits_alone": "放得下，用时未知",
   "verdict.range": "在 {low} 与 {high} 之间",
   "verdict.limited": "瓶颈：{limit}",
   "verdict.peak": "峰值：{used}",
@@ -311,13 +313,13 @@ const oa = "unknown", ia = "{width} × {height}", ra = {
   "error.silent": "ComfyUI 没有响应。",
   "error.routes": "缺少 Lowpeak 的接口：它的服务器部分没有加载。",
   "error.status": "ComfyUI 返回了 {status}。"
-}, Rs = { en: ra, zh: fa };
+}, Rs = { en: aa, zh: pa };
 let Ll = "en";
 function Li(e) {
   const t = String(e ?? "").toLowerCase().split(/[-_]/)[0];
   return t in Rs ? t : "en";
 }
-function pa(e) {
+function ha(e) {
   Ll = Li(e);
 }
 function ol() {
@@ -329,15 +331,15 @@ function v(e, t = {}) {
 function Yt(e) {
   return e.join(v("list.comma"));
 }
-const ha = {
-  zh: Object.entries(aa).map(([e, t]) => [da(e), t])
+const da = {
+  zh: Object.entries(ca).map(([e, t]) => [ma(e), t])
 };
-function da(e) {
+function ma(e) {
   const t = e.replace(/[.*+?^$()|[\]\\]/g, "\\$&");
   return new RegExp(`^${t.replace(/\{(\w+)\}/g, "(?<$1>.+?)")}$`, "i");
 }
-function ma(e) {
-  for (const [t, n] of ha[Ll] ?? []) {
+function ga(e) {
+  for (const [t, n] of da[Ll] ?? []) {
     const l = t.exec(e);
     if (l) return n.replace(/\{(\w+)\}/g, (s, a) => l.groups?.[a] ?? "");
   }
@@ -345,7 +347,7 @@ function ma(e) {
 }
 class us extends Error {
 }
-class ga {
+class wa {
   constructor(t, n) {
     this.app = t, this.api = n;
   }
@@ -391,7 +393,7 @@ class ga {
         if (s.subgraph && n(s.subgraph), !!/Lowpeak|MiniMaxH3|Primitive/.test(s.type ?? "")) {
           t.push(s.id, s.type, s.mode);
           for (const a of s.widgets ?? [])
-            (["number", "boolean"].includes(typeof a.value) || wa(a.value)) && t.push(a.value);
+            (["number", "boolean"].includes(typeof a.value) || ba(a.value)) && t.push(a.value);
           for (const a of s.inputs ?? []) t.push(a.link ?? 0);
         }
     };
@@ -434,7 +436,7 @@ class ga {
     throw l.status === 404 && !r ? new us(v("error.routes")) : new us(r?.message || v("error.status", { status: l.status }));
   }
 }
-function wa(e) {
+function ba(e) {
   return typeof e == "string" && e.length < 80;
 }
 const vs = [
@@ -452,19 +454,19 @@ const vs = [
   ["rtx-5080", "RTX 5080", 16],
   ["rtx-5090", "RTX 5090", 32],
   ["rtx-pro-6000", "RTX Pro 6000", 96]
-], ba = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96], va = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256], xa = [4, 6, 8, 10, 12, 16, 24, 32], Pi = [8, 12, 16, 24, 32, 64];
+], va = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96], xa = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256], ka = [4, 6, 8, 10, 12, 16, 24, 32], Pi = [8, 12, 16, 24, 32, 64];
 function xs(e, t) {
   let n = 0;
   return e.forEach((l, s) => {
     Math.abs(l - t) < Math.abs(e[n] - t) && (n = s);
   }), n;
 }
-const ka = 200, ya = ["LowpeakSample", "LowpeakRefine", "LowpeakPlan"], Ri = 50;
-function _a(e) {
-  return Object.values(e).some((t) => ya.includes(t.class_type));
+const ya = 200, _a = ["LowpeakSample", "LowpeakRefine", "LowpeakPlan"], Ri = 50;
+function Sa(e) {
+  return Object.values(e).some((t) => _a.includes(t.class_type));
 }
 function fs(e) {
-  const t = (n) => typeof n == "string" && n.length > ka ? "" : n;
+  const t = (n) => typeof n == "string" && n.length > ya ? "" : n;
   return Object.fromEntries(
     Object.entries(e).map(([n, l]) => [
       n,
@@ -477,21 +479,21 @@ function fs(e) {
     ])
   );
 }
-function Sa(e, t, n) {
+function Ma(e, t, n) {
   const l = t == null ? void 0 : e[t];
   if (!l || t == null) return [];
-  const s = Ma(e, t, l), a = e[s];
+  const s = Aa(e, t, l), a = e[s];
   if (!a) return [];
   const r = [];
   for (const [u, p] of Object.entries(e)) {
-    const d = Aa(e, p, a) && /Lowpeak|MiniMaxH3/.test(p.class_type);
-    u !== s && !d || (vl(r, e, u, "width", n.width), vl(r, e, u, "height", n.height), vl(r, e, u, "seconds", Math.round(n.seconds * 10) / 10), n.frames != null && vl(r, e, u, "length", n.frames));
+    const h = Ta(e, p, a) && /Lowpeak|MiniMaxH3/.test(p.class_type);
+    u !== s && !h || (vl(r, e, u, "width", n.width), vl(r, e, u, "height", n.height), vl(r, e, u, "seconds", Math.round(n.seconds * 10) / 10), n.frames != null && vl(r, e, u, "length", n.frames));
   }
   return r.filter(
-    (u, p) => r.findIndex((d) => d.node === u.node && d.widget === u.widget) === p
+    (u, p) => r.findIndex((h) => h.node === u.node && h.widget === u.widget) === p
   );
 }
-function Ma(e, t, n) {
+function Aa(e, t, n) {
   for (const l of ["plan", "size_from"]) {
     const s = Ds(e, n.inputs[l]);
     if (s != null && "width" in e[s].inputs) return s;
@@ -510,7 +512,7 @@ function Po(e, t) {
     t = e[l].inputs.value;
   }
 }
-function Aa(e, t, n) {
+function Ta(e, t, n) {
   return ["width", "height"].every((l) => {
     const s = Po(e, t.inputs[l]);
     return typeof s == "number" && s === Po(e, n.inputs[l]);
@@ -519,15 +521,15 @@ function Aa(e, t, n) {
 function vl(e, t, n, l, s) {
   let a = n, r = l;
   for (let u = 0; u < Ri; u++) {
-    const p = t[a]?.inputs[r], d = Ds(t, p);
-    if (d == null) {
+    const p = t[a]?.inputs[r], h = Ds(t, p);
+    if (h == null) {
       typeof p == "number" && e.push({ node: a, widget: r, value: s });
       return;
     }
-    a = d, r = "value";
+    a = h, r = "value";
   }
 }
-const Ta = 600, Ea = {
+const Ea = 600, La = {
   machine: null,
   notices: [],
   prompt: null,
@@ -542,11 +544,11 @@ const Ta = 600, Ea = {
   whatIf: { card: "", vramGib: 8, ramGib: 16, plan: null, error: "", busy: !1, open: !1 },
   map: { vramGib: [], lines: {}, error: "" }
 };
-function La(e, t) {
+function Pa(e, t) {
   switch (t.type) {
     case "server": {
       const { machine: n, last: l, notices: s } = t.state, a = e.recent.filter(({ event: u }) => u.run_id === t.state.active?.run_id), r = a.reduce(
-        (u, { event: p, unixSeconds: d }) => Ro(u, p, d),
+        (u, { event: p, unixSeconds: h }) => Ro(u, p, h),
         t.state.active
       );
       return { ...e, machine: n, notices: s, active: r, recent: a, last: l ?? e.last, serverError: "" };
@@ -578,7 +580,7 @@ function La(e, t) {
   }
 }
 function Ro(e, t, n) {
-  const l = e?.run_id === t.run_id ? e : Pa(t.run_id, n);
+  const l = e?.run_id === t.run_id ? e : Ra(t.run_id, n);
   if (t.sequence <= l.sequence) return l;
   const s = { ...l, status: "running", sequence: t.sequence };
   if (t.kind === "notice")
@@ -594,12 +596,12 @@ function Ro(e, t, n) {
       t.vram_evictable_bytes ?? null,
       t.ram_other_bytes ?? null,
       t.ram_evictable_bytes ?? null
-    ], d = [...l.curve, p];
-    s.curve = d.length > Ta ? d.filter((x, g) => g % 2 === 0) : d;
+    ], h = [...l.curve, p];
+    s.curve = h.length > Ea ? h.filter((x, g) => g % 2 === 0) : h;
   }
   return s;
 }
-function Pa(e, t) {
+function Ra(e, t) {
   return {
     run_id: e,
     started_unix_seconds: t,
@@ -614,25 +616,25 @@ function Pa(e, t) {
     sequence: 0
   };
 }
-function Ra(e) {
+function Da(e) {
   const { curve: t, ...n } = e;
   return JSON.stringify(n, null, 2);
 }
-const Do = 350, Da = 700, Ca = ["execution_success", "execution_error", "execution_interrupted", "executed"];
-class za {
+const Do = 350, Ca = 700, za = ["execution_success", "execution_error", "execution_interrupted", "executed"];
+class Ba {
   constructor(t) {
     this.host = t, this.followLanguage(), t.api.addEventListener("lowpeak.run", (n) => {
       const l = n.detail;
       this.state.active?.run_id !== l.run_id && this.later("state", () => this.refresh()), this.dispatch({ type: "event", event: l, unixSeconds: t.unixSeconds() });
     });
-    for (const n of Ca)
+    for (const n of za)
       t.api.addEventListener(n, () => {
         this.state.active && this.later("state", () => this.refresh());
       });
     t.api.addEventListener("reconnected", () => this.later("state", () => this.refresh()));
   }
   host;
-  state = Ea;
+  state = La;
   listeners = /* @__PURE__ */ new Set();
   timers = /* @__PURE__ */ new Map();
   watch;
@@ -645,17 +647,17 @@ class za {
   onLanguage = () => {
   };
   followLanguage() {
-    pa(this.host.locale());
+    ha(this.host.locale());
   }
   /** The tab is open: ask for everything and watch the graph until `close`. */
   open(t) {
-    this.listeners.add(t), this.signature = "", this.refresh(), this.look(), this.watch ??= setInterval(() => this.look(), Da);
+    this.listeners.add(t), this.signature = "", this.refresh(), this.look(), this.watch ??= setInterval(() => this.look(), Ca);
   }
   close(t) {
     this.listeners.delete(t), !this.listeners.size && (clearInterval(this.watch), this.watch = void 0);
   }
   dispatch(t) {
-    this.state = La(this.state, t);
+    this.state = Pa(this.state, t);
     for (const n of this.listeners) n();
   }
   /** Ask the server for everything but the forecast. The newest question wins. */
@@ -676,7 +678,7 @@ class za {
       this.signature = this.host.signature();
       const n = await this.host.prompt();
       if (t !== this.asked) return;
-      if (!_a(n)) return this.dispatch({ type: "no-sampler" });
+      if (!Sa(n)) return this.dispatch({ type: "no-sampler" });
       this.dispatch({ type: "forecast-begins", prompt: n });
       const l = await this.host.forecast(fs(n));
       t === this.asked && this.dispatch({ type: "forecast", plan: l });
@@ -687,7 +689,7 @@ class za {
   }
   /** Take a size that fits into the graph. */
   use(t) {
-    const { prompt: n, plan: l } = this.state, s = n ? Sa(n, l?.asked?.node_id ?? null, t) : [], a = s.length ? this.host.apply(s) : [];
+    const { prompt: n, plan: l } = this.state, s = n ? Ma(n, l?.asked?.node_id ?? null, t) : [], a = s.length ? this.host.apply(s) : [];
     return this.look(), !s.length || a.length ? v("offers.elsewhere") : "";
   }
   openWhatIf(t) {
@@ -713,13 +715,13 @@ class za {
   }
   /** The capacity map of the graph, line by line; a newer map or a closed section ends an older. */
   async drawMap() {
-    const { prompt: t, whatIf: n } = this.state, l = ++this.askedMap, s = vs.find(([u]) => u === n.card)?.[2] ?? 1 / 0, a = xa.filter((u) => u <= s), r = {};
+    const { prompt: t, whatIf: n } = this.state, l = ++this.askedMap, s = vs.find(([u]) => u === n.card)?.[2] ?? 1 / 0, a = ka.filter((u) => u <= s), r = {};
     if (this.dispatch({ type: "map", map: { vramGib: a, lines: r, error: "" } }), !!t)
       try {
         for (const u of Pi) {
-          const p = { ram_gib: u, card: n.card || void 0 }, d = await this.host.cells(fs(t), a, p);
+          const p = { ram_gib: u, card: n.card || void 0 }, h = await this.host.cells(fs(t), a, p);
           if (l !== this.askedMap) return;
-          r[u] = d, this.dispatch({ type: "map", map: { lines: { ...r } } });
+          r[u] = h, this.dispatch({ type: "map", map: { lines: { ...r } } });
         }
       } catch (u) {
         l === this.askedMap && this.dispatch({ type: "map", map: { error: xl(u) } });
@@ -740,12 +742,12 @@ class za {
 function xl(e) {
   return e instanceof Error ? e.message : String(e);
 }
-const Ba = '.uplot,.uplot *,.uplot *:before,.uplot *:after{box-sizing:border-box}.uplot{font-family:system-ui,-apple-system,Segoe UI,Roboto,Helvetica Neue,Arial,Noto Sans,sans-serif,"Apple Color Emoji","Segoe UI Emoji",Segoe UI Symbol,"Noto Color Emoji";line-height:1.5;width:min-content}.u-title{text-align:center;font-size:18px;font-weight:700}.u-wrap{position:relative;user-select:none}.u-over,.u-under{position:absolute}.u-under{overflow:hidden}.uplot canvas{display:block;position:relative;width:100%;height:100%}.u-axis{position:absolute}.u-legend{font-size:14px;margin:auto;text-align:center}.u-inline{display:block}.u-inline *{display:inline-block}.u-inline tr{margin-right:16px}.u-legend th{font-weight:600}.u-legend th>*{vertical-align:middle;display:inline-block}.u-legend .u-marker{width:1em;height:1em;margin-right:4px;background-clip:padding-box!important}.u-inline.u-live th:after{content:":";vertical-align:middle}.u-inline:not(.u-live) .u-value{display:none}.u-series>*{padding:4px}.u-series th{cursor:pointer}.u-legend .u-off>*{opacity:.3}.u-select{background:#00000012;position:absolute;pointer-events:none}.u-cursor-x,.u-cursor-y{position:absolute;left:0;top:0;pointer-events:none;will-change:transform}.u-hz .u-cursor-x,.u-vt .u-cursor-y{height:100%;border-right:1px dashed #607D8B}.u-hz .u-cursor-y,.u-vt .u-cursor-x{width:100%;border-bottom:1px dashed #607D8B}.u-cursor-pt{position:absolute;top:0;left:0;border-radius:50%;border:0 solid;pointer-events:none;will-change:transform;background-clip:padding-box!important}.u-axis.u-off,.u-select.u-off,.u-cursor-x.u-off,.u-cursor-y.u-off,.u-cursor-pt.u-off{display:none}', Oa = ".lowpeak{--lp-bg: var(--comfy-menu-bg, #1b1c20);--lp-fg: var(--fg-color, #e7e8ea);--lp-dim: color-mix(in srgb, var(--lp-fg) 74%, var(--lp-bg));--lp-line: color-mix(in srgb, var(--lp-fg) 16%, var(--lp-bg));--lp-card: color-mix(in srgb, var(--lp-fg) 6%, var(--lp-bg));--lp-vram: #7aa2f7;--lp-ram: #9ece6a;--lp-bad: #ff8a9b;--lp-disk: #868996;--lp-hot: #c77b1e;background:var(--lp-bg);color:var(--lp-fg);font:13px/1.45 system-ui,Segoe UI,sans-serif;container-type:inline-size;box-sizing:border-box;min-height:100%;height:100%;overflow-y:auto;padding:14px 16px 24px}.lowpeak[data-theme=light]{--lp-vram: #2f5fd0;--lp-ram: #3f7d1f;--lp-bad: #a91b35;--lp-disk: #8b8e98;--lp-hot: #e8a13a}.lowpeak *,.lowpeak *:before{box-sizing:border-box}.lowpeak :focus-visible{outline:2px solid var(--lp-vram);outline-offset:2px;border-radius:3px}.lp-head{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:2px 8px}.lp-head h2{font-size:15px;font-weight:600;margin:0}.lp-dim{color:var(--lp-dim)}.lp-bad{color:var(--lp-bad)}.lp-verdict{font-size:18px;font-weight:600;line-height:1.25;margin:12px 0 3px;text-wrap:balance}.lp-sec{margin-top:18px}.lp-title{margin-top:18px!important}.lp-sec>h3,.lp-sec>summary,.lp-title{font-size:12px;font-weight:600;color:var(--lp-dim);margin:0 0 8px}.lp-sec>summary{cursor:pointer;padding:2px 0}.lp-sec>summary:hover{color:var(--lp-fg)}.lp-busy{opacity:.6;transition:opacity .2s .15s}.lp-row{display:grid;grid-template-columns:84px 1fr 54px;gap:0 10px;align-items:center;margin:7px 0}.lp-time{text-align:right;color:var(--lp-dim);font-variant-numeric:tabular-nums;line-height:1.25}.lp-time b{display:block;font-weight:600;color:var(--lp-fg)}.lp-bars{min-width:0}.lp-bar{position:relative;height:9px;background:var(--lp-line);border-radius:2px;margin:3px 0}.lp-bar.lp-ram{height:6px}.lp-bar i{position:absolute;top:0;bottom:0;border-radius:2px}.lp-vram{--lp-c: var(--lp-vram)}.lp-ram{--lp-c: var(--lp-ram)}.lp-bar .lp-excess{background:var(--lp-bad);border-radius:0 2px 2px 0}.lp-used{background:var(--lp-c)}.lp-margin{background:repeating-linear-gradient(135deg,var(--lp-c) 0 2px,transparent 2px 4px);opacity:.75}.lp-bar .lp-cap{top:-3px;bottom:-3px;width:0;border-left:2px solid var(--lp-bad);border-radius:0;margin-left:-1px;box-shadow:1px 0 0 var(--lp-bg),-1px 0 0 var(--lp-bg)}.lp-bar .lp-measured{top:-3px;bottom:-3px;width:3px;margin-left:-1.5px;background:var(--lp-fg);box-shadow:0 0 0 1px var(--lp-bg)}.lp-legend{display:flex;flex-wrap:wrap;gap:2px 14px;margin-top:8px;color:var(--lp-dim);font-size:12px}.lp-legend i{display:inline-block;width:9px;height:9px;border-radius:2px;margin-right:5px}.lp-key-vram,.lp-on-card{background:var(--lp-vram)}.lp-key-ram,.lp-in-ram{background:var(--lp-ram)}.lp-on-disk{background:var(--lp-disk)}.lp-key-margin{background:repeating-linear-gradient(135deg,var(--lp-dim) 0 2px,transparent 2px 4px)}.lp-legend .lp-key-cap{width:2px;background:var(--lp-bad)}.lp-legend .lp-key-measured{width:3px;background:var(--lp-fg)}.lp-blocks{display:grid;grid-template-columns:repeat(25,1fr);gap:3px}.lp-blocks i{height:11px;border-radius:2px}.lowpeak h4{font-size:13px;font-weight:600;margin:10px 0 2px}.lowpeak ul{margin:0;padding-left:16px;list-style:disc}.lowpeak li{margin:3px 0}.lowpeak button,.lowpeak select{background:var(--lp-card);color:var(--lp-fg);border:1px solid var(--lp-dim);border-radius:6px;padding:4px 10px;font:inherit;cursor:pointer}.lowpeak button:hover{background:var(--lp-line)}.lp-offer{display:flex;justify-content:space-between;align-items:center;gap:8px;margin:6px 0}.lp-what{display:grid;grid-template-columns:48px 1fr 62px;gap:8px;align-items:center;margin-top:6px}.lp-what input{width:100%;min-width:0;accent-color:var(--lp-vram)}.lp-what output{text-align:right;font-variant-numeric:tabular-nums}.lp-what select{grid-column:2 / -1;min-width:0;width:100%}.lp-result{margin-top:8px}.lp-result .lp-verdict{font-size:14px;margin:4px 0 2px}.lp-progress{height:4px;border-radius:2px;background:var(--lp-line);margin:4px 0 8px;overflow:hidden}.lp-progress i{display:block;height:100%;background:var(--lp-vram)}.lp-memory{margin:8px 0 4px}.lp-memory .lp-legend{margin:0 0 2px}.lp-memory b{font-weight:600;color:var(--lp-fg)}.lp-curve{min-height:104px}.lp-key-other{background:color-mix(in srgb,var(--lp-disk) 80%,var(--lp-bg))}.lp-key-evictable{background:color-mix(in srgb,var(--lp-disk) 28%,var(--lp-bg));border:1px solid var(--lp-disk)}.lp-key-time{background:var(--lp-fg)}.lp-heat{margin-top:14px}.lp-heat table{table-layout:fixed;border-spacing:2px;border-collapse:separate!important;font-size:11px}.lp-heat caption{font-size:12px;text-align:right!important;padding:0!important}.lowpeak .lp-heat th,.lowpeak .lp-heat td{padding:3px 0;text-align:center}.lowpeak .lp-heat td{font-size:10px;border-radius:2px;cursor:pointer;white-space:nowrap;overflow:hidden}.lp-fits{background:color-mix(in srgb,var(--lp-hot) var(--lp-heat),var(--lp-card))}.lp-short,.lp-waits{color:var(--lp-dim)}.lp-short{background:repeating-linear-gradient(135deg,var(--lp-line) 0 1px,transparent 1px 5px)}.lp-here{outline:2px solid var(--lp-fg);outline-offset:-1px}.lp-heat td:focus-visible{outline:3px solid var(--lp-vram)}.lp-heat-0{background:color-mix(in srgb,var(--lp-hot) 8%,var(--lp-card));border:1px solid var(--lp-line)}.lp-heat-1{background:color-mix(in srgb,var(--lp-hot) 50%,var(--lp-card))}.lp-key-here{border:2px solid var(--lp-fg)}.lp-errors{display:grid;grid-template-columns:auto 1fr;gap:0 6px;margin-top:12px}.lp-errors>:nth-child(n+3){grid-column:1 / -1}.lp-scale{display:flex;flex-direction:column;justify-content:space-between;font-size:11px;color:var(--lp-dim);text-align:right}.lp-actions{display:flex;flex-wrap:wrap;gap:8px;margin-top:10px;align-items:center}.lowpeak table{width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}.lowpeak td,.lowpeak th{padding:3px 0 3px 8px;text-align:right;font-weight:400;vertical-align:top}.lowpeak th{color:var(--lp-dim)}.lowpeak td:first-child,.lowpeak th:first-child{text-align:left;padding-left:0}.lowpeak caption{text-align:left;color:var(--lp-dim);padding-bottom:4px}.lp-spark{width:100%;height:60px;display:block}.lp-sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.lowpeak li,.lp-dim,.lp-verdict{overflow-wrap:anywhere}.lp-notice{border-left:2px solid var(--lp-dim);padding-left:8px;margin:8px 0 0;color:var(--lp-dim);overflow-wrap:anywhere}@container (max-width: 270px){.lp-past td:nth-child(3),.lp-past th:nth-child(3){display:none}.lp-past table{font-size:11px}.lowpeak td,.lowpeak th{padding-left:5px;overflow-wrap:anywhere}.lp-row{grid-template-columns:1fr auto}.lp-bars{grid-column:1 / -1;grid-row:2}.lp-blocks{grid-template-columns:repeat(13,1fr)}.lp-heat tr>:nth-child(odd):not(:first-child){display:none}.lp-what{grid-template-columns:44px 1fr 56px}}@media(prefers-reduced-motion:reduce){.lp-busy{transition:none}}", Cs = 2 ** 30;
+const Oa = '.uplot,.uplot *,.uplot *:before,.uplot *:after{box-sizing:border-box}.uplot{font-family:system-ui,-apple-system,Segoe UI,Roboto,Helvetica Neue,Arial,Noto Sans,sans-serif,"Apple Color Emoji","Segoe UI Emoji",Segoe UI Symbol,"Noto Color Emoji";line-height:1.5;width:min-content}.u-title{text-align:center;font-size:18px;font-weight:700}.u-wrap{position:relative;user-select:none}.u-over,.u-under{position:absolute}.u-under{overflow:hidden}.uplot canvas{display:block;position:relative;width:100%;height:100%}.u-axis{position:absolute}.u-legend{font-size:14px;margin:auto;text-align:center}.u-inline{display:block}.u-inline *{display:inline-block}.u-inline tr{margin-right:16px}.u-legend th{font-weight:600}.u-legend th>*{vertical-align:middle;display:inline-block}.u-legend .u-marker{width:1em;height:1em;margin-right:4px;background-clip:padding-box!important}.u-inline.u-live th:after{content:":";vertical-align:middle}.u-inline:not(.u-live) .u-value{display:none}.u-series>*{padding:4px}.u-series th{cursor:pointer}.u-legend .u-off>*{opacity:.3}.u-select{background:#00000012;position:absolute;pointer-events:none}.u-cursor-x,.u-cursor-y{position:absolute;left:0;top:0;pointer-events:none;will-change:transform}.u-hz .u-cursor-x,.u-vt .u-cursor-y{height:100%;border-right:1px dashed #607D8B}.u-hz .u-cursor-y,.u-vt .u-cursor-x{width:100%;border-bottom:1px dashed #607D8B}.u-cursor-pt{position:absolute;top:0;left:0;border-radius:50%;border:0 solid;pointer-events:none;will-change:transform;background-clip:padding-box!important}.u-axis.u-off,.u-select.u-off,.u-cursor-x.u-off,.u-cursor-y.u-off,.u-cursor-pt.u-off{display:none}', Na = ".lowpeak{--lp-bg: var(--comfy-menu-bg, #1b1c20);--lp-fg: var(--fg-color, #e7e8ea);--lp-dim: color-mix(in srgb, var(--lp-fg) 74%, var(--lp-bg));--lp-line: color-mix(in srgb, var(--lp-fg) 16%, var(--lp-bg));--lp-card: color-mix(in srgb, var(--lp-fg) 6%, var(--lp-bg));--lp-vram: #7aa2f7;--lp-ram: #9ece6a;--lp-bad: #ff8a9b;--lp-disk: #868996;--lp-hot: #c77b1e;background:var(--lp-bg);color:var(--lp-fg);font:13px/1.45 system-ui,Segoe UI,sans-serif;container-type:inline-size;box-sizing:border-box;min-height:100%;height:100%;overflow-y:auto;padding:14px 16px 24px}.lowpeak[data-theme=light]{--lp-vram: #2f5fd0;--lp-ram: #3f7d1f;--lp-bad: #a91b35;--lp-disk: #8b8e98;--lp-hot: #e8a13a}.lowpeak *,.lowpeak *:before{box-sizing:border-box}.lowpeak :focus-visible{outline:2px solid var(--lp-vram);outline-offset:2px;border-radius:3px}.lp-head{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:2px 8px}.lp-head h2{font-size:15px;font-weight:600;margin:0}.lp-dim{color:var(--lp-dim)}.lp-bad{color:var(--lp-bad)}.lp-verdict{font-size:18px;font-weight:600;line-height:1.25;margin:12px 0 3px;text-wrap:balance}.lp-sec{margin-top:18px}.lp-title{margin-top:18px!important}.lp-sec>h3,.lp-sec>summary,.lp-title{font-size:12px;font-weight:600;color:var(--lp-dim);margin:0 0 8px}.lp-sec>summary{cursor:pointer;padding:2px 0}.lp-sec>summary:hover{color:var(--lp-fg)}.lp-busy{opacity:.6;transition:opacity .2s .15s}.lp-row{display:grid;grid-template-columns:84px 1fr 54px;gap:0 10px;align-items:center;margin:7px 0}.lp-time{text-align:right;color:var(--lp-dim);font-variant-numeric:tabular-nums;line-height:1.25}.lp-time b{display:block;font-weight:600;color:var(--lp-fg)}.lp-bars{min-width:0}.lp-bar{position:relative;height:9px;background:var(--lp-line);border-radius:2px;margin:3px 0}.lp-bar.lp-ram{height:6px}.lp-bar i{position:absolute;top:0;bottom:0;border-radius:2px}.lp-vram{--lp-c: var(--lp-vram)}.lp-ram{--lp-c: var(--lp-ram)}.lp-bar .lp-excess{background:var(--lp-bad);border-radius:0 2px 2px 0}.lp-used{background:var(--lp-c)}.lp-margin{background:repeating-linear-gradient(135deg,var(--lp-c) 0 2px,transparent 2px 4px);opacity:.75}.lp-bar .lp-cap{top:-3px;bottom:-3px;width:0;border-left:2px solid var(--lp-bad);border-radius:0;margin-left:-1px;box-shadow:1px 0 0 var(--lp-bg),-1px 0 0 var(--lp-bg)}.lp-bar .lp-measured{top:-3px;bottom:-3px;width:3px;margin-left:-1.5px;background:var(--lp-fg);box-shadow:0 0 0 1px var(--lp-bg)}.lp-legend{display:flex;flex-wrap:wrap;gap:2px 14px;margin-top:8px;color:var(--lp-dim);font-size:12px}.lp-legend i{display:inline-block;width:9px;height:9px;border-radius:2px;margin-right:5px}.lp-key-vram,.lp-on-card{background:var(--lp-vram)}.lp-key-ram,.lp-in-ram{background:var(--lp-ram)}.lp-on-disk{background:var(--lp-disk)}.lp-key-margin{background:repeating-linear-gradient(135deg,var(--lp-dim) 0 2px,transparent 2px 4px)}.lp-legend .lp-key-cap{width:2px;background:var(--lp-bad)}.lp-legend .lp-key-measured{width:3px;background:var(--lp-fg)}.lp-blocks{display:grid;grid-template-columns:repeat(25,1fr);gap:3px}.lp-blocks i{height:11px;border-radius:2px}.lowpeak h4{font-size:13px;font-weight:600;margin:10px 0 2px}.lowpeak ul{margin:0;padding-left:16px;list-style:disc}.lowpeak li{margin:3px 0}.lowpeak button,.lowpeak select{background:var(--lp-card);color:var(--lp-fg);border:1px solid var(--lp-dim);border-radius:6px;padding:4px 10px;font:inherit;cursor:pointer}.lowpeak button:hover{background:var(--lp-line)}.lp-offer{display:flex;justify-content:space-between;align-items:center;gap:8px;margin:6px 0}.lp-what{display:grid;grid-template-columns:48px 1fr 62px;gap:8px;align-items:center;margin-top:6px}.lp-what input{width:100%;min-width:0;accent-color:var(--lp-vram)}.lp-what output{text-align:right;font-variant-numeric:tabular-nums}.lp-what select{grid-column:2 / -1;min-width:0;width:100%}.lp-result{margin-top:8px}.lp-result .lp-verdict{font-size:14px;margin:4px 0 2px}.lp-progress{height:4px;border-radius:2px;background:var(--lp-line);margin:4px 0 8px;overflow:hidden}.lp-progress i{display:block;height:100%;background:var(--lp-vram)}.lp-memory{margin:8px 0 4px}.lp-memory .lp-legend{margin:0 0 2px}.lp-memory b{font-weight:600;color:var(--lp-fg)}.lp-curve{min-height:104px}.lp-key-other{background:color-mix(in srgb,var(--lp-disk) 80%,var(--lp-bg))}.lp-key-evictable{background:color-mix(in srgb,var(--lp-disk) 28%,var(--lp-bg));border:1px solid var(--lp-disk)}.lp-key-time{background:var(--lp-fg)}.lp-heat{margin-top:14px}.lp-heat table{table-layout:fixed;border-spacing:2px;border-collapse:separate!important;font-size:11px}.lp-heat caption{font-size:12px;text-align:right!important;padding:0!important}.lowpeak .lp-heat th,.lowpeak .lp-heat td{padding:3px 0;text-align:center}.lowpeak .lp-heat td{font-size:10px;border-radius:2px;cursor:pointer;white-space:nowrap;overflow:hidden}.lp-fits{background:color-mix(in srgb,var(--lp-hot) var(--lp-heat),var(--lp-card))}.lp-short,.lp-waits{color:var(--lp-dim)}.lp-short{background:repeating-linear-gradient(135deg,var(--lp-line) 0 1px,transparent 1px 5px)}.lp-here{outline:2px solid var(--lp-fg);outline-offset:-1px}.lp-heat td:focus-visible{outline:3px solid var(--lp-vram)}.lp-heat-0{background:color-mix(in srgb,var(--lp-hot) 8%,var(--lp-card));border:1px solid var(--lp-line)}.lp-heat-1{background:color-mix(in srgb,var(--lp-hot) 50%,var(--lp-card))}.lp-key-here{border:2px solid var(--lp-fg)}.lp-errors{display:grid;grid-template-columns:auto 1fr;gap:0 6px;margin-top:12px}.lp-errors>:nth-child(n+3){grid-column:1 / -1}.lp-scale{display:flex;flex-direction:column;justify-content:space-between;font-size:11px;color:var(--lp-dim);text-align:right}.lp-actions{display:flex;flex-wrap:wrap;gap:8px;margin-top:10px;align-items:center}.lowpeak table{width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}.lowpeak td,.lowpeak th{padding:3px 0 3px 8px;text-align:right;font-weight:400;vertical-align:top}.lowpeak th{color:var(--lp-dim)}.lowpeak td:first-child,.lowpeak th:first-child{text-align:left;padding-left:0}.lowpeak caption{text-align:left;color:var(--lp-dim);padding-bottom:4px}.lp-spark{width:100%;height:60px;display:block}.lp-sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.lowpeak li,.lp-dim,.lp-verdict{overflow-wrap:anywhere}.lp-notice{border-left:2px solid var(--lp-dim);padding-left:8px;margin:8px 0 0;color:var(--lp-dim);overflow-wrap:anywhere}@container (max-width: 270px){.lp-past td:nth-child(3),.lp-past th:nth-child(3){display:none}.lp-past table{font-size:11px}.lowpeak td,.lowpeak th{padding-left:5px;overflow-wrap:anywhere}.lp-row{grid-template-columns:1fr auto}.lp-bars{grid-column:1 / -1;grid-row:2}.lp-blocks{grid-template-columns:repeat(13,1fr)}.lp-heat tr>:nth-child(odd):not(:first-child){display:none}.lp-what{grid-template-columns:44px 1fr 56px}}@media(prefers-reduced-motion:reduce){.lp-busy{transition:none}}", Cs = 2 ** 30;
 function Pl(e, t) {
   const n = `${e}.${t}`;
   return n in Rs.en ? v(n) : t;
 }
-const We = (e) => Pl("axis", e.toLowerCase()), Di = (e) => Pl("limit", e), Na = (e) => Pl("row", e);
+const Ke = (e) => Pl("axis", e.toLowerCase()), Di = (e) => Pl("limit", e), Ga = (e) => Pl("row", e);
 function fn(e, t = ["sample_low"]) {
   return e === "sample_high" && ![...t].includes("sample_low") ? v("phase.only") : Pl("phase", e);
 }
@@ -771,36 +773,36 @@ function jt(e) {
   const { width: t, height: n, seconds: l } = e;
   return l == null ? v("size", { width: t, height: n }) : v("size.length", { width: t, height: n, s: l.toFixed(1) });
 }
-function Ga(e) {
+function Va(e) {
   if (!e) return "";
   const t = e.vram_total_bytes ? "" : v("machine.no_gpu"), n = ["vram", "ram"].map((l) => {
     const s = e[`${l}_total_bytes`];
-    return s ? v("machine.axis", { axis: We(l), amount: Xe(s, 0) }) : "";
+    return s ? v("machine.axis", { axis: Ke(l), amount: Xe(s, 0) }) : "";
   });
   return [e.device_name || e.card || t, ...n].filter(Boolean).join(" · ");
 }
-function Va(e) {
+function $a(e) {
   const t = e?.passes?.length, n = t === 2 ? v("passes.two") : t === 1 ? v("passes.one") : "";
   return Yt([e?.quality ?? "", n].filter(Boolean));
 }
 function Ci(e) {
-  if (e.fits === !1) return $a(e);
-  const t = e.seconds_range, n = Bi(e)?.limited_by, l = ["vram", "ram"].flatMap((a) => {
-    const r = Fa(e, a), u = zs(e.snapshot, a), p = We(a);
+  if (e.fits === !1) return Fa(e);
+  const t = e.seconds_range, n = e.total_seconds == null ? null : Bi(e)?.limited_by, l = ["vram", "ram"].flatMap((a) => {
+    const r = Oi(e, a), u = zs(e.snapshot, a), p = Ke(a);
     return r == null ? [] : u == null ? [v("verdict.used_alone", { peak: Xe(r), axis: p })] : [v("verdict.used", { peak: (r / Cs).toFixed(1), free: Xe(u), axis: p })];
   }), s = [
-    [jt(e.request), Va(e.request)].filter(Boolean).join(" · "),
+    [jt(e.request), $a(e.request)].filter(Boolean).join(" · "),
     t && v("verdict.range", { low: zn(t[0]), high: zn(t[1]) }),
     n && v("verdict.limited", { limit: Di(n) }),
     l.length && v("verdict.peak", { used: Yt(l) })
   ];
   return {
     tone: "ok",
-    head: v("verdict.fits", { time: zn(e.total_seconds) }),
+    head: e.total_seconds == null ? v("verdict.fits_alone") : v("verdict.fits", { time: zn(e.total_seconds) }),
     detail: s.filter(Boolean).join(v("list.stop")) + v("list.end")
   };
 }
-function $a(e) {
+function Fa(e) {
   const t = e.short ?? [], n = t[0];
   if (!n) return { tone: "bad", head: v("refusal.plain"), detail: e.message ?? "" };
   const l = [...new Set(t.map((p) => p.axis))], s = l.includes("ram") ? "vram" : "ram", a = t.map(
@@ -809,22 +811,22 @@ function $a(e) {
       size: jt(e.request),
       need: Xe(p.need_bytes),
       have: Xe(p.have_bytes),
-      axis: We(p.axis)
+      axis: Ke(p.axis)
     })
   ), r = l.length === 1 && n.axis !== "disk", u = { axes: zi(l), amount: Xe(n.shortfall_bytes) };
   return {
     tone: "bad",
     head: l.length > 1 ? v("refusal.many", u) : v("refusal.one", u),
-    detail: a.join(" ") + (r ? v("refusal.enough", { axis: We(s) }) : "")
+    detail: a.join(" ") + (r ? v("refusal.enough", { axis: Ke(s) }) : "")
   };
 }
 function zi(e) {
-  return e.map(We).join(v("list.and"));
+  return e.map(Ke).join(v("list.and"));
 }
 function Bi(e) {
   return [...e.phases ?? []].sort((t, n) => (n.seconds ?? 0) - (t.seconds ?? 0))[0];
 }
-function Fa(e, t) {
+function Oi(e, t) {
   const n = `${t}_peak_bytes`, l = (e.phases ?? []).map((s) => s[n]).filter((s) => s != null);
   return l.length ? Math.max(...l) : null;
 }
@@ -882,8 +884,8 @@ function Ua(e) {
   for (const [n, { forecast: l, measured: s }] of Object.entries(e.phases)) {
     if (!l || !s) continue;
     const a = ["vram", "ram"].map((p) => {
-      const d = `${p}_peak_bytes`;
-      return zo("", We(p), rl(s[d], l[d]));
+      const h = `${p}_peak_bytes`;
+      return zo("", Ke(p), rl(s[h], l[h]));
     }), u = [zo("time_", "", rl(s.seconds, l.seconds)), ...a].filter(Boolean);
     u.length && t.push(v("diff.line", {
       phase: fn(n, Object.keys(e.phases)),
@@ -924,7 +926,7 @@ function Za(e) {
 function Qa(e, t, n, l) {
   const s = `${t}_peak_bytes`, a = v(
     "bar.label",
-    { phase: e, axis: We(t), amount: Xe(n[s], 2) }
+    { phase: e, axis: Ke(t), amount: Xe(n[s], 2) }
   );
   return l?.[s] == null ? a : v("bar.measured", { label: a, amount: Xe(l[s], 2) });
 }
@@ -933,18 +935,18 @@ function nl(e) {
 }
 const Xa = ["encode", "sample_low", "upscale", "sample_high", "decode"];
 function ec(e) {
-  const t = e.fits === !1 ? tc(e) : Ni(e);
-  return Gi(t, e);
+  const t = e.fits === !1 ? tc(e) : Gi(e);
+  return Vi(t, e);
 }
-function Oi(e) {
-  const t = new Map(Ni(e.plan).map((n) => [n.phase, n]));
+function Ni(e) {
+  const t = new Map(Gi(e.plan).map((n) => [n.phase, n]));
   for (const [n, { forecast: l, measured: s }] of Object.entries(e.phases)) {
     const a = t.get(n);
     (l || s || a) && t.set(n, { phase: n, forecast: { ...a?.forecast, ...l }, measured: s });
   }
-  return Gi([...t.values()], e.plan);
+  return Vi([...t.values()], e.plan);
 }
-function Ni(e) {
+function Gi(e) {
   return (e.phases ?? []).map((t) => ({ phase: t.phase, forecast: t }));
 }
 function tc(e) {
@@ -955,7 +957,7 @@ function tc(e) {
   }
   return [...t.values()];
 }
-function Gi(e, t) {
+function Vi(e, t) {
   const n = (r) => Xa.indexOf(r), l = [...e].sort((r, u) => n(r.phase) - n(u.phase)), s = l.map((r) => r.phase), a = t.request?.two_pass === !1 ? s : [...s, ...nc(t)];
   return l.map((r) => {
     const u = fn(r.phase, a);
@@ -974,7 +976,7 @@ function nc(e) {
 function lc(e, t, n, l, s) {
   const a = `${n}_peak_bytes`, r = e.forecast[a], u = e.measured?.[a] ?? null;
   if (r == null && u == null) return [];
-  const p = zs(s.snapshot, n), d = l.flatMap((L) => [L.forecast[a] ?? 0, L.measured?.[a] ?? 0]), x = Ia(s, n), g = Math.max(p ?? 0, ...d) * (p == null ? 1.15 : 1.02) || 1, w = p == null ? null : p - (s.fits === !1 ? x : 0), A = (L) => 100 * L / g;
+  const p = zs(s.snapshot, n), h = l.flatMap((L) => [L.forecast[a] ?? 0, L.measured?.[a] ?? 0]), x = Ia(s, n), g = Math.max(p ?? 0, ...h) * (p == null ? 1.15 : 1.02) || 1, w = p == null ? null : p - (s.fits === !1 ? x : 0), A = (L) => 100 * L / g;
   return [
     {
       axis: n,
@@ -995,7 +997,7 @@ function b(e, t = {}, ...n) {
   return a.append(...n.filter((r) => !!r)), a;
 }
 function Dt(e, t) {
-  const n = ol() === "en" ? t : ma(t);
+  const n = ol() === "en" ? t : ga(t);
   return b(e, { lang: n == null ? "en" : null }, n ?? t);
 }
 function Re(e, ...t) {
@@ -1022,7 +1024,12 @@ function oc(e) {
     { role: "listitem", "data-phase": e.phase },
     b("span.lp-name", {}, e.name),
     b("div.lp-bars", {}, ...e.bars.map(ic)),
-    t == null ? b("span.lp-time", { title: v("bar.time") }, n) : b("span.lp-time", { title: v("bar.both") }, b("b", {}, il(t)), v("bar.of", { time: n }))
+    t == null ? b("span.lp-time", { title: v("bar.time") }, n) : b(
+      "span.lp-time",
+      { title: v("bar.both") },
+      b("b", {}, il(t)),
+      n && v("bar.of", { time: n })
+    )
   );
 }
 function ic(e) {
@@ -1042,16 +1049,15 @@ function ic(e) {
     e.measured != null && t("lp-measured", e.measured)
   );
 }
-function Os(e) {
-  const t = (n, l) => b("span", {}, b("i", { class: n, "aria-hidden": "true" }), l);
+function Os(e, t) {
+  const n = ["vram", "ram"].filter((s) => e.some((a) => a.bars.some((r) => r.axis === s))), l = (s, a) => b("span", {}, b("i", { class: s, "aria-hidden": "true" }), a);
   return b(
     "div.lp-legend",
     {},
-    t("lp-key-vram", We("vram")),
-    t("lp-key-ram", We("ram")),
-    t("lp-key-margin", v("legend.margin")),
-    t("lp-key-cap", v("legend.end")),
-    e && t("lp-key-measured", v("legend.measured"))
+    ...n.map((s) => l(`lp-key-${s}`, Ke(s))),
+    l("lp-key-margin", v("legend.margin")),
+    l("lp-key-cap", v("legend.end")),
+    t && l("lp-key-measured", v("legend.measured"))
   );
 }
 const rc = ["card", "ram", "disk"];
@@ -1059,8 +1065,8 @@ function Bo(e, t) {
   return Array.from({ length: e }, (n, l) => Math.floor((2 * l + 1) * t / (2 * e)));
 }
 function Ns(e) {
-  const { resident_blocks: t, pinned_blocks: n, disk_blocks: l } = e, s = Math.min(t + n + l, 400), a = new Set(Bo(Math.min(l, s), s)), r = Array.from({ length: s }, (p, d) => d).filter((p) => !a.has(p)), u = new Set(Bo(Math.min(t, r.length), r.length).map((p) => r[p]));
-  return Array.from({ length: s }, (p, d) => a.has(d) ? "disk" : u.has(d) ? "card" : "ram");
+  const { resident_blocks: t, pinned_blocks: n, disk_blocks: l } = e, s = Math.min(t + n + l, 400), a = new Set(Bo(Math.min(l, s), s)), r = Array.from({ length: s }, (p, h) => h).filter((p) => !a.has(p)), u = new Set(Bo(Math.min(t, r.length), r.length).map((p) => r[p]));
+  return Array.from({ length: s }, (p, h) => a.has(h) ? "disk" : u.has(h) ? "card" : "ram");
 }
 function ac(e) {
   const t = [];
@@ -1072,14 +1078,15 @@ function ac(e) {
 }
 const Oo = { card: "lp-on-card", ram: "lp-in-ram", disk: "lp-on-disk" };
 function Gs(e, t) {
+  if (Oi(e, "vram") == null) return null;
   const n = (e.phases ?? []).filter((s) => s.phase.startsWith("sample"));
   return (n.find((s) => s.phase === t) ?? n.find((s) => s.phase === Bi(e)?.phase) ?? n[0])?.placement ?? null;
 }
-function Vi(e, t) {
+function $i(e, t) {
   const n = Gs(e, t);
   if (!n) return null;
   const l = Ns(n), s = rc.filter((r) => l.includes(r)).map((r) => {
-    const u = l.flatMap((d, x) => d === r ? [x] : []), p = v("blocks.count", { count: u.length, where: v(`blocks.${r}`) });
+    const u = l.flatMap((h, x) => h === r ? [x] : []), p = v("blocks.count", { count: u.length, where: v(`blocks.${r}`) });
     return { place: r, text: p, which: v("blocks.which", { where: v(`blocks.${r}`), numbers: ac(u) }) };
   }), a = v("blocks.label", { text: Yt(s.map((r) => r.text)) });
   return b(
@@ -1104,23 +1111,23 @@ function cc(e, t, n, l) {
       e,
       b("div.lp-verdict.lp-bad", {}, v("before.none")),
       Dt("div.lp-dim", a),
-      b("div.lp-actions", {}, $i(l))
+      b("div.lp-actions", {}, Fi(l))
     ), Re(t);
   if (!s) {
     const g = v(r ? "before.working" : "before.no_sampler");
     return Re(e, b("p.lp-dim", {}, g)), Re(t);
   }
-  const { tone: u, head: p, detail: d } = Ci(s);
+  const { tone: u, head: p, detail: h } = Ci(s);
   Re(
     e,
     b("div", { class: `lp-verdict${u === "bad" ? " lp-bad" : ""}` }, p),
-    b("div.lp-dim", {}, d),
+    b("div.lp-dim", {}, h),
     ...(s.asked?.notices ?? []).map((g) => Dt("p.lp-notice", g)),
     s.asked?.unknown.length ? b("p.lp-notice", {}, v("before.unknown", { names: Yt(s.asked.unknown) })) : null,
     s.fits === !1 ? uc(s, l) : null
   );
   const x = ec(s);
-  Re(t, x.length ? Bs(x) : null, x.length ? Os(!1) : null);
+  Re(t, x.length ? Bs(x) : null, x.length ? Os(x, !1) : null);
 }
 function uc(e, t) {
   const n = b("p.lp-notice", { role: "status", hidden: !0 }), l = (e.fits_instead ?? []).map(
@@ -1144,10 +1151,10 @@ function uc(e, t) {
     b("h3", {}, l.length ? v("offers.title") : v("offers.none")),
     ...l,
     n,
-    b("div.lp-offer", {}, b("span", {}, v("offers.close")), $i(t))
+    b("div.lp-offer", {}, b("span", {}, v("offers.close")), Fi(t))
   );
 }
-function $i(e) {
+function Fi(e) {
   return b(
     "button",
     { type: "button", "data-key": "again", onclick: () => {
@@ -1158,7 +1165,7 @@ function $i(e) {
 }
 function fc(e, t, n) {
   const l = n.plan && n.plan.fits !== !1 ? n.plan : null, s = l && Gs(l, null);
-  return Re(t, s && Vi(l, null)), e.textContent = v("section.blocks", { count: s ? Ns(s).length : 0 }), s != null;
+  return Re(t, s && $i(l, null)), e.textContent = v("section.blocks", { count: s ? Ns(s).length : 0 }), s != null;
 }
 function pc(e, t) {
   const n = t.plan, l = n ? Ha(n) : [], s = (a) => b("ul", {}, ...a.map((r) => Dt("li", r)));
@@ -1186,7 +1193,7 @@ class dc {
   draw(t) {
     if (this.box.hidden = !t, !t) return Re(this.body);
     this.box.dataset.run = t.run_id;
-    const { tone: n, head: l, detail: s } = Ya(t), a = Oi(t), r = Ua(t);
+    const { tone: n, head: l, detail: s } = Ya(t), a = Ni(t), r = Ua(t);
     Re(
       this.body,
       b("div", {
@@ -1195,7 +1202,7 @@ class dc {
       }, l),
       t.status === "failed" ? Dt("div.lp-dim", s) : b("div.lp-dim", {}, s || jt(t.request)),
       a.length ? Bs(a) : null,
-      a.length ? Os(!0) : null,
+      a.length ? Os(a, !0) : null,
       r.length ? b("ul", {}, ...r.map((u) => b("li", {}, u))) : null,
       ...t.notices.slice(-5).map((u) => Dt("p.lp-notice", u)),
       gc(t.report.lora),
@@ -1205,7 +1212,7 @@ class dc {
   }
   copy(t) {
     const n = b("span.lp-dim", { role: "status" }), l = async () => {
-      n.textContent = await mc(Ra(t)) ? v("copy.done") : v("copy.refused");
+      n.textContent = await mc(Da(t)) ? v("copy.done") : v("copy.refused");
     };
     return b(
       "div.lp-actions",
@@ -1260,7 +1267,7 @@ function wc(e) {
   ) : null;
 }
 function bc(e, t) {
-  const n = (u, p, d) => d ? v("kernels.because", { stage: u, name: p, reason: d }) : v("kernels.used", { stage: u, name: p }), { chosen: l = {}, because: s = {}, against: a = {}, changes_arithmetic: r = [] } = t;
+  const n = (u, p, h) => h ? v("kernels.because", { stage: u, name: p, reason: h }) : v("kernels.used", { stage: u, name: p }), { chosen: l = {}, because: s = {}, against: a = {}, changes_arithmetic: r = [] } = t;
   return [
     n(e, t.implementation ?? "?", t.reason),
     ...Object.entries(l).map(([u, p]) => n(u, p, s[u])),
@@ -1325,7 +1332,7 @@ function yt(e, t, n, l) {
     s = a ? n + l >> 1 : it((n + l) / 2), t[s] < e ? n = s : l = s;
   return e - t[n] <= t[l] - e ? n : l;
 }
-function Fi(e) {
+function Ii(e) {
   return (n, l, s) => {
     let a = -1, r = -1;
     for (let u = l; u <= s; u++)
@@ -1341,9 +1348,9 @@ function Fi(e) {
     return [a, r];
   };
 }
-const Ii = (e) => e != null, Wi = (e) => e != null && e > 0, Rl = Fi(Ii), Ic = Fi(Wi);
+const Wi = (e) => e != null, Hi = (e) => e != null && e > 0, Rl = Ii(Wi), Ic = Ii(Hi);
 function Wc(e, t, n, l = 0, s = !1) {
-  let a = s ? Ic : Rl, r = s ? Wi : Ii;
+  let a = s ? Ic : Rl, r = s ? Hi : Wi;
   [t, n] = a(e, t, n);
   let u = e[t], p = e[t];
   if (t > -1)
@@ -1352,8 +1359,8 @@ function Wc(e, t, n, l = 0, s = !1) {
     else if (l == -1)
       u = e[n], p = e[t];
     else
-      for (let d = t; d <= n; d++) {
-        let x = e[d];
+      for (let h = t; h <= n; h++) {
+        let x = e[h];
         r(x) && (x < u ? u = x : x > p && (p = x));
       }
   return [u ?? pe, p ?? -pe];
@@ -1361,8 +1368,8 @@ function Wc(e, t, n, l = 0, s = !1) {
 function Dl(e, t, n, l) {
   let s = Qo(e), a = Qo(t);
   e == t && (s == -1 ? (e *= n, t /= n) : (e /= n, t *= n));
-  let r = n == 10 ? Ot : Hi, u = s == 1 ? it : mt, p = a == 1 ? mt : it, d = u(r(Pe(e))), x = p(r(Pe(t))), g = On(n, d), w = On(n, x);
-  return n == 10 && (d < 0 && (g = he(g, -d)), x < 0 && (w = he(w, -x))), l || n == 2 ? (e = g * s, t = w * a) : (e = qi(e, g), t = Cl(t, w)), [e, t];
+  let r = n == 10 ? Ot : ji, u = s == 1 ? it : mt, p = a == 1 ? mt : it, h = u(r(Pe(e))), x = p(r(Pe(t))), g = On(n, h), w = On(n, x);
+  return n == 10 && (h < 0 && (g = he(g, -h)), x < 0 && (w = he(w, -x))), l || n == 2 ? (e = g * s, t = w * a) : (e = Ki(e, g), t = Cl(t, w)), [e, t];
 }
 function Is(e, t, n, l) {
   let s = Dl(e, t, n, l);
@@ -1394,27 +1401,27 @@ function jc(e, t, n) {
   return !1;
 }
 function Zo(e, t, n) {
-  let l = n.min, s = n.max, a = oe(l.pad, 0), r = oe(s.pad, 0), u = oe(l.hard, -pe), p = oe(s.hard, pe), d = oe(l.soft, pe), x = oe(s.soft, -pe), g = oe(l.mode, 0), w = oe(s.mode, 0), A = t - e, L = Ot(A), B = Ke(Pe(e), Pe(t)), V = Ot(B), F = Pe(V - L);
-  (A < 1e-24 || F > 10) && (A = 0, (e == 0 || t == 0) && (A = 1e-24, g == 2 && d != pe && (a = 0), w == 2 && x != -pe && (r = 0)));
-  let S = A || B || 1e3, y = Ot(S), T = On(10, it(y)), J = S * (A == 0 ? e == 0 ? 0.1 : 1 : a), z = he(qi(e - J, T / 10), 24), Z = e >= d && (g == 1 || g == 3 && z <= d || g == 2 && z >= d) ? d : pe, Y = Ke(u, z < Z && e >= Z ? Z : _t(Z, z)), ee = S * (A == 0 ? t == 0 ? 0.1 : 1 : r), U = he(Cl(t + ee, T / 10), 24), E = t <= x && (w == 1 || w == 3 && U >= x || w == 2 && U <= x) ? x : -pe, K = _t(p, U > E && t <= E ? E : Ke(E, U));
+  let l = n.min, s = n.max, a = oe(l.pad, 0), r = oe(s.pad, 0), u = oe(l.hard, -pe), p = oe(s.hard, pe), h = oe(l.soft, pe), x = oe(s.soft, -pe), g = oe(l.mode, 0), w = oe(s.mode, 0), A = t - e, L = Ot(A), B = qe(Pe(e), Pe(t)), V = Ot(B), F = Pe(V - L);
+  (A < 1e-24 || F > 10) && (A = 0, (e == 0 || t == 0) && (A = 1e-24, g == 2 && h != pe && (a = 0), w == 2 && x != -pe && (r = 0)));
+  let S = A || B || 1e3, y = Ot(S), T = On(10, it(y)), J = S * (A == 0 ? e == 0 ? 0.1 : 1 : a), z = he(Ki(e - J, T / 10), 24), Z = e >= h && (g == 1 || g == 3 && z <= h || g == 2 && z >= h) ? h : pe, Y = qe(u, z < Z && e >= Z ? Z : _t(Z, z)), ee = S * (A == 0 ? t == 0 ? 0.1 : 1 : r), U = he(Cl(t + ee, T / 10), 24), E = t <= x && (w == 1 || w == 3 && U >= x || w == 2 && U <= x) ? x : -pe, K = _t(p, U > E && t <= E ? E : qe(E, U));
   return Y == K && Y == 0 && (K = 100), [Y, K];
 }
-const Uc = new Intl.NumberFormat($n ? $c.language : "en-US"), Hs = (e) => Uc.format(e), rt = Math, Ml = rt.PI, Pe = rt.abs, it = rt.floor, Le = rt.round, mt = rt.ceil, _t = rt.min, Ke = rt.max, On = rt.pow, Qo = rt.sign, Ot = rt.log10, Hi = rt.log2, Yc = (e, t = 1) => rt.sinh(e) * t, ms = (e, t = 1) => rt.asinh(e / t), pe = 1 / 0;
+const Uc = new Intl.NumberFormat($n ? $c.language : "en-US"), Hs = (e) => Uc.format(e), rt = Math, Ml = rt.PI, Pe = rt.abs, it = rt.floor, Le = rt.round, mt = rt.ceil, _t = rt.min, qe = rt.max, On = rt.pow, Qo = rt.sign, Ot = rt.log10, ji = rt.log2, Yc = (e, t = 1) => rt.sinh(e) * t, ms = (e, t = 1) => rt.asinh(e / t), pe = 1 / 0;
 function Xo(e) {
   return (Ot((e ^ e >> 31) - (e >> 31)) | 0) + 1;
 }
 function Ms(e, t, n) {
-  return _t(Ke(e, t), n);
+  return _t(qe(e, t), n);
 }
-function ji(e) {
+function Ui(e) {
   return typeof e == "function";
 }
 function te(e) {
-  return ji(e) ? e : () => e;
+  return Ui(e) ? e : () => e;
 }
 const qc = () => {
-}, Ui = (e) => e, Yi = (e, t) => t, Kc = (e) => null, ei = (e) => !0, ti = (e, t) => e == t, Jc = /\.\d*?(?=9{6,}|0{6,})/gm, un = (e) => {
-  if (Ji(e) || Ut.has(e))
+}, Yi = (e) => e, qi = (e, t) => t, Kc = (e) => null, ei = (e) => !0, ti = (e, t) => e == t, Jc = /\.\d*?(?=9{6,}|0{6,})/gm, un = (e) => {
+  if (Zi(e) || Ut.has(e))
     return e;
   const t = `${e}`, n = t.match(Jc);
   if (n == null)
@@ -1432,31 +1439,31 @@ function sn(e, t) {
 function Cl(e, t) {
   return un(mt(un(e / t)) * t);
 }
-function qi(e, t) {
+function Ki(e, t) {
   return un(it(un(e / t)) * t);
 }
 function he(e, t = 0) {
-  if (Ji(e))
+  if (Zi(e))
     return e;
   let n = 10 ** t, l = e * n * (1 + Number.EPSILON);
   return Le(l) / n;
 }
 const Ut = /* @__PURE__ */ new Map();
-function Ki(e) {
+function Ji(e) {
   return (("" + e).split(".")[1] || "").length;
 }
 function al(e, t, n, l) {
-  let s = [], a = l.map(Ki);
+  let s = [], a = l.map(Ji);
   for (let r = t; r < n; r++) {
     let u = Pe(r), p = he(On(e, r), u);
-    for (let d = 0; d < l.length; d++) {
-      let x = e == 10 ? +`${l[d]}e${r}` : l[d] * p, g = (r >= 0 ? 0 : u) + (r >= a[d] ? 0 : a[d]), w = e == 10 ? x : he(x, g);
+    for (let h = 0; h < l.length; h++) {
+      let x = e == 10 ? +`${l[h]}e${r}` : l[h] * p, g = (r >= 0 ? 0 : u) + (r >= a[h] ? 0 : a[h]), w = e == 10 ? x : he(x, g);
       s.push(w), Ut.set(w, g);
     }
   }
   return s;
 }
-const sl = {}, js = [], Nn = [null, null], Ht = Array.isArray, Ji = Number.isInteger, Zc = (e) => e === void 0;
+const sl = {}, js = [], Nn = [null, null], Ht = Array.isArray, Zi = Number.isInteger, Zc = (e) => e === void 0;
 function ni(e) {
   return typeof e == "string";
 }
@@ -1471,7 +1478,7 @@ function zl(e) {
 function Qc(e) {
   return e != null && typeof e == "object";
 }
-const Xc = Object.getPrototypeOf(Uint8Array), Zi = "__proto__";
+const Xc = Object.getPrototypeOf(Uint8Array), Qi = "__proto__";
 function Gn(e, t = zl) {
   let n;
   if (Ht(e)) {
@@ -1487,7 +1494,7 @@ function Gn(e, t = zl) {
   else if (t(e)) {
     n = {};
     for (let l in e)
-      l != Zi && (n[l] = Gn(e[l], t));
+      l != Qi && (n[l] = Gn(e[l], t));
   } else
     n = e;
   return n;
@@ -1497,7 +1504,7 @@ function Ae(e) {
   for (let n = 1; n < t.length; n++) {
     let l = t[n];
     for (let s in l)
-      s != Zi && (zl(e[s]) ? Ae(e[s], Gn(l[s])) : e[s] = Gn(l[s]));
+      s != Qi && (zl(e[s]) ? Ae(e[s], Gn(l[s])) : e[s] = Gn(l[s]));
   }
   return e;
 }
@@ -1522,8 +1529,8 @@ function su(e, t) {
   }
   let n = /* @__PURE__ */ new Set();
   for (let r = 0; r < e.length; r++) {
-    let p = e[r][0], d = p.length;
-    for (let x = 0; x < d; x++)
+    let p = e[r][0], h = p.length;
+    for (let x = 0; x < h; x++)
       n.add(p[x]);
   }
   let l = [Array.from(n).sort((r, u) => r - u)], s = l[0].length, a = /* @__PURE__ */ new Map();
@@ -1531,8 +1538,8 @@ function su(e, t) {
     a.set(l[0][r], r);
   for (let r = 0; r < e.length; r++) {
     let u = e[r], p = u[0];
-    for (let d = 1; d < u.length; d++) {
-      let x = u[d], g = Array(s).fill(void 0), w = t ? t[r][d] : tu, A = [];
+    for (let h = 1; h < u.length; h++) {
+      let x = u[h], g = Array(s).fill(void 0), w = t ? t[r][h] : tu, A = [];
       for (let L = 0; L < x.length; L++) {
         let B = x[L], V = a.get(p[L]);
         B === null ? w != eu && (g[V] = B, w == nu && A.push(V)) : g[V] = B;
@@ -1582,7 +1589,7 @@ function au(e, t = 100) {
     s--;
   if (s <= l)
     return !0;
-  const a = Ke(1, it((s - l + 1) / t));
+  const a = qe(1, it((s - l + 1) / t));
   for (let r = e[l], u = l + a; u <= s; u += a) {
     const p = e[u];
     if (p != null) {
@@ -1593,7 +1600,7 @@ function au(e, t = 100) {
   }
   return !0;
 }
-const Qi = [
+const Xi = [
   "January",
   "February",
   "March",
@@ -1606,7 +1613,7 @@ const Qi = [
   "October",
   "November",
   "December"
-], Xi = [
+], er = [
   "Sunday",
   "Monday",
   "Tuesday",
@@ -1615,13 +1622,13 @@ const Qi = [
   "Friday",
   "Saturday"
 ];
-function er(e) {
+function tr(e) {
   return e.slice(0, 3);
 }
-const cu = Xi.map(er), uu = Qi.map(er), fu = {
-  MMMM: Qi,
+const cu = er.map(tr), uu = Xi.map(tr), fu = {
+  MMMM: Xi,
   MMM: uu,
-  WWWW: Xi,
+  WWWW: er,
   WWW: cu
 };
 function Qn(e) {
@@ -1694,10 +1701,10 @@ function mu(e, t) {
   let n;
   return t == "UTC" || t == "Etc/UTC" ? n = new Date(+e + e.getTimezoneOffset() * 6e4) : t == du ? n = e : (n = new Date(e.toLocaleString("en-US", { timeZone: t })), n.setMilliseconds(e.getMilliseconds())), n;
 }
-const tr = (e) => e % 1 == 0, El = [1, 2, 2.5, 5], gu = al(10, -32, 0, El), nr = al(10, 0, 32, El), wu = nr.filter(tr), on = gu.concat(nr), Ys = `
-`, lr = "{YYYY}", li = Ys + lr, sr = "{M}/{D}", tl = Ys + sr, yl = tl + "/{YY}", or = "{aa}", bu = "{h}:{mm}", Cn = bu + or, si = Ys + Cn, oi = ":{ss}", ce = null;
-function ir(e) {
-  let t = e * 1e3, n = t * 60, l = n * 60, s = l * 24, a = s * 30, r = s * 365, p = (e == 1 ? al(10, 0, 3, El).filter(tr) : al(10, -3, 0, El)).concat([
+const nr = (e) => e % 1 == 0, El = [1, 2, 2.5, 5], gu = al(10, -32, 0, El), lr = al(10, 0, 32, El), wu = lr.filter(nr), on = gu.concat(lr), Ys = `
+`, sr = "{YYYY}", li = Ys + sr, or = "{M}/{D}", tl = Ys + or, yl = tl + "/{YY}", ir = "{aa}", bu = "{h}:{mm}", Cn = bu + ir, si = Ys + Cn, oi = ":{ss}", ce = null;
+function rr(e) {
+  let t = e * 1e3, n = t * 60, l = n * 60, s = l * 24, a = s * 30, r = s * 365, p = (e == 1 ? al(10, 0, 3, El).filter(nr) : al(10, -3, 0, El)).concat([
     // minute divisors (# of secs)
     t,
     t * 5,
@@ -1745,12 +1752,12 @@ function ir(e) {
     r * 50,
     r * 100
   ]);
-  const d = [
+  const h = [
     //   tick incr    default          year                    month   day                   hour    min       sec   mode
-    [r, lr, ce, ce, ce, ce, ce, ce, 1],
+    [r, sr, ce, ce, ce, ce, ce, ce, 1],
     [s * 28, "{MMM}", li, ce, ce, ce, ce, ce, 1],
-    [s, sr, li, ce, ce, ce, ce, ce, 1],
-    [l, "{h}" + or, yl, ce, tl, ce, ce, ce, 1],
+    [s, or, li, ce, ce, ce, ce, ce, 1],
+    [l, "{h}" + ir, yl, ce, tl, ce, ce, ce, 1],
     [n, Cn, yl, ce, tl, ce, ce, ce, 1],
     [t, oi, yl + " " + Cn, ce, tl + " " + Cn, ce, si, ce, 1],
     [e, oi + ".{fff}", yl + " " + Cn, ce, tl + " " + Cn, ce, si, ce, 1]
@@ -1782,11 +1789,11 @@ function ir(e) {
   }
   return [
     p,
-    d,
+    h,
     x
   ];
 }
-const [vu, xu, ku] = ir(1), [yu, _u, Su] = ir(1e-3);
+const [vu, xu, ku] = rr(1), [yu, _u, Su] = rr(1e-3);
 al(2, -53, 53, [1]);
 function ii(e, t) {
   return e.map((n) => n.map(
@@ -1795,10 +1802,10 @@ function ii(e, t) {
 }
 function ri(e, t) {
   return (n, l, s, a, r) => {
-    let u = t.find((L) => r >= L[0]) || t[t.length - 1], p, d, x, g, w, A;
+    let u = t.find((L) => r >= L[0]) || t[t.length - 1], p, h, x, g, w, A;
     return l.map((L) => {
-      let B = e(L), V = B.getFullYear(), F = B.getMonth(), S = B.getDate(), y = B.getHours(), T = B.getMinutes(), J = B.getSeconds(), z = V != p && u[2] || F != d && u[3] || S != x && u[4] || y != g && u[5] || T != w && u[6] || J != A && u[7] || u[1];
-      return p = V, d = F, x = S, g = y, w = T, A = J, z(B);
+      let B = e(L), V = B.getFullYear(), F = B.getMonth(), S = B.getDate(), y = B.getHours(), T = B.getMinutes(), J = B.getSeconds(), z = V != p && u[2] || F != h && u[3] || S != x && u[4] || y != g && u[5] || T != w && u[6] || J != A && u[7] || u[1];
+      return p = V, h = F, x = S, g = y, w = T, A = J, z(B);
     });
   };
 }
@@ -1924,18 +1931,18 @@ const Bu = {
   dataIdx: null,
   idxs: null,
   event: null
-}, rr = {
+}, ar = {
   show: !0,
   stroke: "rgba(0,0,0,0.07)",
   width: 2
   //	dash: [],
-}, qs = Ae({}, rr, {
-  filter: Yi
-}), ar = Ae({}, qs, {
+}, qs = Ae({}, ar, {
+  filter: qi
+}), cr = Ae({}, qs, {
   size: 10
-}), cr = Ae({}, rr, {
+}), ur = Ae({}, ar, {
   show: !1
-}), Ks = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Noto Sans", sans-serif, "Apple Color Emoji", "Segoe UI Emoji", "Segoe UI Symbol", "Noto Color Emoji"', ur = "bold " + Ks, fr = 1.5, ui = {
+}), Ks = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Noto Sans", sans-serif, "Apple Color Emoji", "Segoe UI Emoji", "Segoe UI Symbol", "Noto Color Emoji"', fr = "bold " + Ks, pr = 1.5, ui = {
   show: !0,
   scale: "x",
   stroke: Vs,
@@ -1945,17 +1952,17 @@ const Bu = {
   size: 50,
   labelGap: 0,
   labelSize: 30,
-  labelFont: ur,
+  labelFont: fr,
   side: 2,
   //	class: "x-vals",
   //	incrs: timeIncrs,
   //	values: timeVals,
   //	filter: retArg1,
   grid: qs,
-  ticks: ar,
-  border: cr,
+  ticks: cr,
+  border: ur,
   font: Ks,
-  lineGap: fr,
+  lineGap: pr,
   rotate: 0
 }, Ou = "Value", Nu = "Time", fi = {
   show: !0,
@@ -1975,12 +1982,12 @@ function Gu(e, t, n, l, s) {
 function Vu(e, t, n, l, s, a, r) {
   let u = [], p = Ut.get(s) || 0;
   n = r ? n : he(Cl(n, s), p);
-  for (let d = n; d <= l; d = he(d + s, p))
-    u.push(Object.is(d, -0) ? 0 : d);
+  for (let h = n; h <= l; h = he(h + s, p))
+    u.push(Object.is(h, -0) ? 0 : h);
   return u;
 }
 function As(e, t, n, l, s, a, r) {
-  const u = [], p = e.scales[e.axes[t].scale].log, d = p == 10 ? Ot : Hi, x = it(d(n));
+  const u = [], p = e.scales[e.axes[t].scale].log, h = p == 10 ? Ot : ji, x = it(h(n));
   s = On(p, x), p == 10 && (s = on[yt(s, on)]);
   let g = n, w = s * p;
   p == 10 && (w = on[yt(w, on)]);
@@ -1990,22 +1997,22 @@ function As(e, t, n, l, s, a, r) {
   return u;
 }
 function $u(e, t, n, l, s, a, r) {
-  let p = e.scales[e.axes[t].scale].asinh, d = l > p ? As(e, t, Ke(p, n), l, s) : [p], x = l >= 0 && n <= 0 ? [0] : [];
-  return (n < -p ? As(e, t, Ke(p, -l), -n, s) : [p]).reverse().map((w) => -w).concat(x, d);
+  let p = e.scales[e.axes[t].scale].asinh, h = l > p ? As(e, t, qe(p, n), l, s) : [p], x = l >= 0 && n <= 0 ? [0] : [];
+  return (n < -p ? As(e, t, qe(p, -l), -n, s) : [p]).reverse().map((w) => -w).concat(x, h);
 }
-const pr = /./, Fu = /[12357]/, Iu = /[125]/, pi = /1/, Ts = (e, t, n, l) => e.map((s, a) => t == 4 && s == 0 || a % l == 0 && n.test(s.toExponential()[s < 0 ? 1 : 0]) ? s : null);
+const hr = /./, Fu = /[12357]/, Iu = /[125]/, pi = /1/, Ts = (e, t, n, l) => e.map((s, a) => t == 4 && s == 0 || a % l == 0 && n.test(s.toExponential()[s < 0 ? 1 : 0]) ? s : null);
 function Wu(e, t, n, l, s) {
-  let a = e.axes[n], r = a.scale, u = e.scales[r], p = e.valToPos, d = a._space, x = p(10, r), g = p(9, r) - x >= d ? pr : p(7, r) - x >= d ? Fu : p(5, r) - x >= d ? Iu : pi;
+  let a = e.axes[n], r = a.scale, u = e.scales[r], p = e.valToPos, h = a._space, x = p(10, r), g = p(9, r) - x >= h ? hr : p(7, r) - x >= h ? Fu : p(5, r) - x >= h ? Iu : pi;
   if (g == pi) {
     let w = Pe(p(1, r) - x);
-    if (w < d)
-      return Ts(t.slice().reverse(), u.distr, g, mt(d / w)).reverse();
+    if (w < h)
+      return Ts(t.slice().reverse(), u.distr, g, mt(h / w)).reverse();
   }
   return Ts(t, u.distr, g, 1);
 }
 function Hu(e, t, n, l, s) {
-  let a = e.axes[n], r = a.scale, u = a._space, p = e.valToPos, d = Pe(p(1, r) - p(2, r));
-  return d < u ? Ts(t.slice().reverse(), 3, pr, mt(u / d)).reverse() : t;
+  let a = e.axes[n], r = a.scale, u = a._space, p = e.valToPos, h = Pe(p(1, r) - p(2, r));
+  return h < u ? Ts(t.slice().reverse(), 3, hr, mt(u / h)).reverse() : t;
 }
 function ju(e, t, n, l) {
   return l == null ? $s : t == null ? "" : Hs(t);
@@ -2020,17 +2027,17 @@ const hi = {
   size: 50,
   labelGap: 0,
   labelSize: 30,
-  labelFont: ur,
+  labelFont: fr,
   side: 3,
   //	class: "y-vals",
   //	incrs: numIncrs,
   //	values: (vals, space) => vals,
   //	filter: retArg1,
   grid: qs,
-  ticks: ar,
-  border: cr,
+  ticks: cr,
+  border: ur,
   font: Ks,
-  lineGap: fr,
+  lineGap: pr,
   rotate: 0
 };
 function Uu(e, t) {
@@ -2038,8 +2045,8 @@ function Uu(e, t) {
   return he(n * t, 3);
 }
 function Yu(e, t) {
-  let { scale: n, idxs: l } = e.series[0], s = e._data[0], a = e.valToPos(s[l[0]], n, !0), r = e.valToPos(s[l[1]], n, !0), u = Pe(r - a), p = e.series[t], d = u / (p.points.space * re);
-  return l[1] - l[0] <= d;
+  let { scale: n, idxs: l } = e.series[0], s = e._data[0], a = e.valToPos(s[l[0]], n, !0), r = e.valToPos(s[l[1]], n, !0), u = Pe(r - a), p = e.series[t], h = u / (p.points.space * re);
+  return l[1] - l[0] <= h;
 }
 const di = {
   scale: null,
@@ -2048,11 +2055,11 @@ const di = {
   // internal caches
   min: pe,
   max: -pe
-}, hr = (e, t, n, l, s) => s, mi = {
+}, dr = (e, t, n, l, s) => s, mi = {
   show: !0,
   auto: !0,
   sorted: 0,
-  gaps: hr,
+  gaps: dr,
   alpha: 1,
   facets: [
     Ae({}, di, { scale: "x" }),
@@ -2064,7 +2071,7 @@ const di = {
   sorted: 0,
   show: !0,
   spanGaps: !1,
-  gaps: hr,
+  gaps: dr,
   alpha: 1,
   points: {
     show: Yu,
@@ -2088,7 +2095,7 @@ const di = {
 function qu(e, t, n, l, s) {
   return n / 10;
 }
-const dr = {
+const mr = {
   time: vc,
   auto: !0,
   distr: 1,
@@ -2098,11 +2105,11 @@ const dr = {
   max: null,
   dir: 1,
   ori: 0
-}, Ku = Ae({}, dr, {
+}, Ku = Ae({}, mr, {
   time: !1,
   ori: 1
 }), wi = {};
-function mr(e, t) {
+function gr(e, t) {
   let n = wi[e];
   return n || (n = {
     key: e,
@@ -2113,20 +2120,20 @@ function mr(e, t) {
     unsub(l) {
       n.plots = n.plots.filter((s) => s != l);
     },
-    pub(l, s, a, r, u, p, d) {
+    pub(l, s, a, r, u, p, h) {
       for (let x = 0; x < n.plots.length; x++)
-        n.plots[x] != s && n.plots[x].pub(l, s, a, r, u, p, d);
+        n.plots[x] != s && n.plots[x].pub(l, s, a, r, u, p, h);
     }
   }, e != null && (wi[e] = n)), n;
 }
 const Vn = 1, Es = 2;
 function pn(e, t, n) {
   const l = e.mode, s = e.series[t], a = l == 2 ? e._data[t] : e._data, r = e.scales, u = e.bbox;
-  let p = a[0], d = l == 2 ? a[1] : a[t], x = l == 2 ? r[s.facets[0].scale] : r[e.series[0].scale], g = l == 2 ? r[s.facets[1].scale] : r[s.scale], w = u.left, A = u.top, L = u.width, B = u.height, V = e.valToPosH, F = e.valToPosV;
+  let p = a[0], h = l == 2 ? a[1] : a[t], x = l == 2 ? r[s.facets[0].scale] : r[e.series[0].scale], g = l == 2 ? r[s.facets[1].scale] : r[s.scale], w = u.left, A = u.top, L = u.width, B = u.height, V = e.valToPosH, F = e.valToPosV;
   return x.ori == 0 ? n(
     s,
     p,
-    d,
+    h,
     x,
     g,
     V,
@@ -2138,12 +2145,12 @@ function pn(e, t, n) {
     Ol,
     Fn,
     Gl,
-    wr,
-    vr
+    br,
+    xr
   ) : n(
     s,
     p,
-    d,
+    h,
     x,
     g,
     F,
@@ -2155,8 +2162,8 @@ function pn(e, t, n) {
     Nl,
     In,
     Qs,
-    br,
-    xr
+    vr,
+    kr
   );
 }
 function Js(e, t) {
@@ -2184,12 +2191,12 @@ function Ju(e, t, n, l, s) {
   return s == -1 ? p.min : s == 1 ? p.max : p.distr == 3 ? p.dir == 1 ? p.min : p.max : 0;
 }
 function Nt(e, t, n, l, s, a) {
-  return pn(e, t, (r, u, p, d, x, g, w, A, L, B, V) => {
+  return pn(e, t, (r, u, p, h, x, g, w, A, L, B, V) => {
     let F = r.pxRound;
-    const S = d.dir * (d.ori == 0 ? 1 : -1), y = d.ori == 0 ? Fn : In;
+    const S = h.dir * (h.ori == 0 ? 1 : -1), y = h.ori == 0 ? Fn : In;
     let T, J;
     S == 1 ? (T = n, J = l) : (T = l, J = n);
-    let z = F(g(u[T], d, B, A)), Z = F(w(p[T], x, V, L)), Y = F(g(u[J], d, B, A)), ee = F(w(a == 1 ? x.max : x.min, x, V, L)), U = new Path2D(s);
+    let z = F(g(u[T], h, B, A)), Z = F(w(p[T], x, V, L)), Y = F(g(u[J], h, B, A)), ee = F(w(a == 1 ? x.max : x.min, x, V, L)), U = new Path2D(s);
     return y(U, Y, ee), y(U, z, ee), y(U, z, Z), U;
   });
 }
@@ -2206,8 +2213,8 @@ function Bl(e, t, n, l, s, a) {
         A > 0 && u(r, p, l, A, l + a), p = w[1];
       }
     }
-    let d = n + s - p, x = 10;
-    d > 0 && u(r, p, l - x / 2, d, l + a + x);
+    let h = n + s - p, x = 10;
+    h > 0 && u(r, p, l - x / 2, h, l + a + x);
   }
   return r;
 }
@@ -2217,15 +2224,15 @@ function Zu(e, t, n) {
 }
 function Zs(e, t, n, l, s, a, r) {
   let u = [], p = e.length;
-  for (let d = s == 1 ? n : l; d >= n && d <= l; d += s)
-    if (t[d] === null) {
-      let g = d, w = d;
+  for (let h = s == 1 ? n : l; h >= n && h <= l; h += s)
+    if (t[h] === null) {
+      let g = h, w = h;
       if (s == 1)
-        for (; ++d <= l && t[d] === null; )
-          w = d;
+        for (; ++h <= l && t[h] === null; )
+          w = h;
       else
-        for (; --d >= n && t[d] === null; )
-          w = d;
+        for (; --h >= n && t[h] === null; )
+          w = h;
       let A = a(e[g]), L = w == g ? A : a(e[w]), B = g - s;
       A = r <= 0 && B >= 0 && B < p ? a(e[B]) : A;
       let F = w + s;
@@ -2234,20 +2241,20 @@ function Zs(e, t, n, l, s, a, r) {
   return u;
 }
 function bi(e) {
-  return e == 0 ? Ui : e == 1 ? Le : (t) => sn(t, e);
+  return e == 0 ? Yi : e == 1 ? Le : (t) => sn(t, e);
 }
-function gr(e) {
-  let t = e == 0 ? Ol : Nl, n = e == 0 ? (s, a, r, u, p, d) => {
-    s.arcTo(a, r, u, p, d);
-  } : (s, a, r, u, p, d) => {
-    s.arcTo(r, a, p, u, d);
+function wr(e) {
+  let t = e == 0 ? Ol : Nl, n = e == 0 ? (s, a, r, u, p, h) => {
+    s.arcTo(a, r, u, p, h);
+  } : (s, a, r, u, p, h) => {
+    s.arcTo(r, a, p, u, h);
   }, l = e == 0 ? (s, a, r, u, p) => {
     s.rect(a, r, u, p);
   } : (s, a, r, u, p) => {
     s.rect(r, a, p, u);
   };
-  return (s, a, r, u, p, d = 0, x = 0) => {
-    d == 0 && x == 0 ? l(s, a, r, u, p) : (d = _t(d, u / 2, p / 2), x = _t(x, u / 2, p / 2), t(s, a + d, r), n(s, a + u, r, a + u, r + p, d), n(s, a + u, r + p, a, r + p, x), n(s, a, r + p, a, r, x), n(s, a, r, a + u, r, d), s.closePath());
+  return (s, a, r, u, p, h = 0, x = 0) => {
+    h == 0 && x == 0 ? l(s, a, r, u, p) : (h = _t(h, u / 2, p / 2), x = _t(x, u / 2, p / 2), t(s, a + h, r), n(s, a + u, r, a + u, r + p, h), n(s, a + u, r + p, a, r + p, x), n(s, a, r + p, a, r, x), n(s, a, r, a + u, r, h), s.closePath());
   };
 }
 const Ol = (e, t, n) => {
@@ -2258,19 +2265,19 @@ const Ol = (e, t, n) => {
   e.lineTo(t, n);
 }, In = (e, t, n) => {
   e.lineTo(n, t);
-}, Gl = gr(0), Qs = gr(1), wr = (e, t, n, l, s, a) => {
+}, Gl = wr(0), Qs = wr(1), br = (e, t, n, l, s, a) => {
   e.arc(t, n, l, s, a);
-}, br = (e, t, n, l, s, a) => {
+}, vr = (e, t, n, l, s, a) => {
   e.arc(n, t, l, s, a);
-}, vr = (e, t, n, l, s, a, r) => {
-  e.bezierCurveTo(t, n, l, s, a, r);
 }, xr = (e, t, n, l, s, a, r) => {
+  e.bezierCurveTo(t, n, l, s, a, r);
+}, kr = (e, t, n, l, s, a, r) => {
   e.bezierCurveTo(n, t, s, l, r, a);
 };
-function kr(e) {
-  return (t, n, l, s, a) => pn(t, n, (r, u, p, d, x, g, w, A, L, B, V) => {
+function yr(e) {
+  return (t, n, l, s, a) => pn(t, n, (r, u, p, h, x, g, w, A, L, B, V) => {
     let { pxRound: F, points: S } = r, y, T;
-    d.ori == 0 ? (y = Ol, T = wr) : (y = Nl, T = br);
+    h.ori == 0 ? (y = Ol, T = br) : (y = Nl, T = vr);
     const J = he(S.width * re, 3);
     let z = (S.size - S.width) / 2 * re, Z = he(z * 2, 3), Y = new Path2D(), ee = new Path2D(), { left: U, top: E, width: K, height: O } = t.bbox;
     Gl(
@@ -2282,7 +2289,7 @@ function kr(e) {
     );
     const H = (I) => {
       if (p[I] != null) {
-        let ne = F(g(u[I], d, B, A)), $ = F(w(p[I], x, V, L));
+        let ne = F(g(u[I], h, B, A)), $ = F(w(p[I], x, V, L));
         y(Y, ne + z, $), T(Y, ne, $, z, 0, Ml * 2);
       }
     };
@@ -2299,22 +2306,22 @@ function kr(e) {
     };
   });
 }
-function yr(e) {
+function _r(e) {
   return (t, n, l, s, a, r) => {
     l != s && (a != l && r != l && e(t, n, l), a != s && r != s && e(t, n, s), e(t, n, r));
   };
 }
-const Qu = yr(Fn), Xu = yr(In);
-function _r(e) {
+const Qu = _r(Fn), Xu = _r(In);
+function Sr(e) {
   const t = oe(e?.alignGaps, 0);
-  return (n, l, s, a) => pn(n, l, (r, u, p, d, x, g, w, A, L, B, V) => {
+  return (n, l, s, a) => pn(n, l, (r, u, p, h, x, g, w, A, L, B, V) => {
     [s, a] = Rl(p, s, a);
-    let F = r.pxRound, S = (O) => F(g(O, d, B, A)), y = (O) => F(w(O, x, V, L)), T, J;
-    d.ori == 0 ? (T = Fn, J = Qu) : (T = In, J = Xu);
-    const z = d.dir * (d.ori == 0 ? 1 : -1), Z = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Vn }, Y = Z.stroke;
+    let F = r.pxRound, S = (O) => F(g(O, h, B, A)), y = (O) => F(w(O, x, V, L)), T, J;
+    h.ori == 0 ? (T = Fn, J = Qu) : (T = In, J = Xu);
+    const z = h.dir * (h.ori == 0 ? 1 : -1), Z = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Vn }, Y = Z.stroke;
     let ee = !1;
     if (a - s >= B * 4) {
-      let O = (N) => n.posToVal(N, d.key, !0), H = null, I = null, ne, $, Je, ve = S(u[z == 1 ? s : a]), le = S(u[s]), ue = S(u[a]), Q = O(z == 1 ? le + 1 : ue - 1);
+      let O = (N) => n.posToVal(N, h.key, !0), H = null, I = null, ne, $, Je, ve = S(u[z == 1 ? s : a]), le = S(u[s]), ue = S(u[a]), Q = O(z == 1 ? le + 1 : ue - 1);
       for (let N = z == 1 ? s : a; N >= s && N <= a; N += z) {
         let Te = u[N], xe = (z == 1 ? Te < Q : Te > Q) ? ve : S(Te), ae = p[N];
         xe == ve ? ae != null ? ($ = ae, H == null ? (T(Y, xe, y($)), ne = H = I = $) : $ < H ? H = $ : $ > I && (I = $)) : ae === null && (ee = !0) : (H != null && J(Y, ve, y(H), y(I), y(ne), y($)), ae != null ? ($ = ae, T(Y, xe, y($)), H = I = ne = $) : (H = I = null, ae === null && (ee = !0)), ve = xe, Q = O(ve + z));
@@ -2332,7 +2339,7 @@ function _r(e) {
     }
     if (!r.spanGaps) {
       let O = [];
-      ee && O.push(...Zs(u, p, s, a, z, S, t)), Z.gaps = O = r.gaps(n, l, s, a, O), Z.clip = Bl(O, d.ori, A, L, B, V);
+      ee && O.push(...Zs(u, p, s, a, z, S, t)), Z.gaps = O = r.gaps(n, l, s, a, O), Z.clip = Bl(O, h.ori, A, L, B, V);
     }
     return K != 0 && (Z.band = K == 2 ? [
       Nt(n, l, s, a, Y, -1),
@@ -2342,9 +2349,9 @@ function _r(e) {
 }
 function ef(e) {
   const t = oe(e.align, 1), n = oe(e.ascDesc, !1), l = oe(e.alignGaps, 0), s = oe(e.extend, !1);
-  return (a, r, u, p) => pn(a, r, (d, x, g, w, A, L, B, V, F, S, y) => {
+  return (a, r, u, p) => pn(a, r, (h, x, g, w, A, L, B, V, F, S, y) => {
     [u, p] = Rl(g, u, p);
-    let T = d.pxRound, { left: J, width: z } = a.bbox, Z = (le) => T(L(le, w, S, V)), Y = (le) => T(B(le, A, y, F)), ee = w.ori == 0 ? Fn : In;
+    let T = h.pxRound, { left: J, width: z } = a.bbox, Z = (le) => T(L(le, w, S, V)), Y = (le) => T(B(le, A, y, F)), ee = w.ori == 0 ? Fn : In;
     const U = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Vn }, E = U.stroke, K = w.dir * (w.ori == 0 ? 1 : -1);
     let O = Y(g[K == 1 ? u : p]), H = Z(x[K == 1 ? u : p]), I = H, ne = H;
     s && t == -1 && (ne = J, ee(E, ne, O)), ee(E, H, O);
@@ -2358,17 +2365,17 @@ function ef(e) {
     let $ = I;
     s && t == 1 && ($ = J + z, ee(E, $, O));
     let [Je, ve] = Js(a, r);
-    if (d.fill != null || Je != 0) {
-      let le = U.fill = new Path2D(E), ue = d.fillTo(a, r, d.min, d.max, Je), Q = Y(ue);
+    if (h.fill != null || Je != 0) {
+      let le = U.fill = new Path2D(E), ue = h.fillTo(a, r, h.min, h.max, Je), Q = Y(ue);
       ee(le, $, Q), ee(le, ne, Q);
     }
-    if (!d.spanGaps) {
+    if (!h.spanGaps) {
       let le = [];
       le.push(...Zs(x, g, u, p, K, Z, l));
-      let ue = d.width * re / 2, Q = n || t == 1 ? ue : -ue, N = n || t == -1 ? -ue : ue;
+      let ue = h.width * re / 2, Q = n || t == 1 ? ue : -ue, N = n || t == -1 ? -ue : ue;
       le.forEach((Te) => {
         Te[0] += Q, Te[1] += N;
-      }), U.gaps = le = d.gaps(a, r, u, p, le), U.clip = Bl(le, w.ori, V, F, S, y);
+      }), U.gaps = le = h.gaps(a, r, u, p, le), U.clip = Bl(le, w.ori, V, F, S, y);
     }
     return ve != 0 && (U.band = ve == 2 ? [
       Nt(a, r, u, p, E, -1),
@@ -2379,11 +2386,11 @@ function ef(e) {
 function vi(e, t, n, l, s, a, r = pe) {
   if (e.length > 1) {
     let u = null;
-    for (let p = 0, d = 1 / 0; p < e.length; p++)
+    for (let p = 0, h = 1 / 0; p < e.length; p++)
       if (t[p] !== void 0) {
         if (u != null) {
           let x = Pe(e[p] - e[u]);
-          x < d && (d = x, r = Pe(n(e[p], l, s, a) - n(e[u], l, s, a)));
+          x < h && (h = x, r = Pe(n(e[p], l, s, a) - n(e[u], l, s, a)));
         }
         u = p;
       }
@@ -2396,36 +2403,36 @@ function tf(e) {
   let s = e.radius;
   s = // [valueRadius, baselineRadius]
   s == null ? [0, 0] : typeof s == "number" ? [s, 0] : s;
-  const a = te(s), r = 1 - t[0], u = oe(t[1], pe), p = oe(t[2], 1), d = oe(e.disp, sl), x = oe(e.each, (A) => {
-  }), { fill: g, stroke: w } = d;
+  const a = te(s), r = 1 - t[0], u = oe(t[1], pe), p = oe(t[2], 1), h = oe(e.disp, sl), x = oe(e.each, (A) => {
+  }), { fill: g, stroke: w } = h;
   return (A, L, B, V) => pn(A, L, (F, S, y, T, J, z, Z, Y, ee, U, E) => {
     let K = F.pxRound, O = n, H = l * re, I = u * re, ne = p * re, $, Je;
     T.ori == 0 ? [$, Je] = a(A, L) : [Je, $] = a(A, L);
     const ve = T.dir * (T.ori == 0 ? 1 : -1);
     let le = T.ori == 0 ? Gl : Qs, ue = T.ori == 0 ? x : (D, de, Ee, gn, Jt, Mt, Zt) => {
       x(D, de, Ee, Jt, gn, Zt, Mt);
-    }, Q = oe(A.bands, js).find((D) => D.series[0] == L), N = Q != null ? Q.dir : 0, Te = F.fillTo(A, L, F.min, F.max, N), He = K(Z(Te, J, E, ee)), xe, ae, gt, et = U, ye = K(F.width * re), St = !1, Ct = null, at = null, Gt = null, hn = null;
+    }, Q = oe(A.bands, js).find((D) => D.series[0] == L), N = Q != null ? Q.dir : 0, Te = F.fillTo(A, L, F.min, F.max, N), We = K(Z(Te, J, E, ee)), xe, ae, gt, et = U, ye = K(F.width * re), St = !1, Ct = null, at = null, Gt = null, hn = null;
     g != null && (ye == 0 || w != null) && (St = !0, Ct = g.values(A, L, B, V), at = /* @__PURE__ */ new Map(), new Set(Ct).forEach((D) => {
       D != null && at.set(D, new Path2D());
     }), ye > 0 && (Gt = w.values(A, L, B, V), hn = /* @__PURE__ */ new Map(), new Set(Gt).forEach((D) => {
       D != null && hn.set(D, new Path2D());
     })));
-    let { x0: dn, size: Wn } = d;
+    let { x0: dn, size: Wn } = h;
     if (dn != null && Wn != null) {
       O = 1, S = dn.values(A, L, B, V), dn.unit == 2 && (S = S.map((Ee) => A.posToVal(Y + Ee * U, T.key, !0)));
       let D = Wn.values(A, L, B, V);
       Wn.unit == 2 ? ae = D[0] * U : ae = z(D[0], T, U, Y) - z(0, T, U, Y), et = vi(S, y, z, T, U, Y, et), gt = et - ae + H;
     } else
       et = vi(S, y, z, T, U, Y, et), gt = et * r + H, ae = et - gt;
-    gt < 1 && (gt = 0), ye >= ae / 2 && (ye = 0), gt < 5 && (K = Ui);
+    gt < 1 && (gt = 0), ye >= ae / 2 && (ye = 0), gt < 5 && (K = Yi);
     let cl = gt > 0, qt = et - gt - (cl ? ye : 0);
     ae = K(Ms(qt, ne, I)), xe = (O == 0 ? ae / 2 : O == ve ? 0 : ae) - O * ve * ((O == 0 ? H / 2 : 0) + (cl ? ye / 2 : 0));
-    const je = { stroke: null, fill: null, clip: null, band: null, gaps: null, flags: 0 }, mn = St ? null : new Path2D();
+    const He = { stroke: null, fill: null, clip: null, band: null, gaps: null, flags: 0 }, mn = St ? null : new Path2D();
     let zt = null;
     if (Q != null)
       zt = A.data[Q.series[1]];
     else {
-      let { y0: D, y1: de } = d;
+      let { y0: D, y1: de } = h;
       D != null && de != null && (y = de.values(A, L, B, V), zt = D.values(A, L, B, V));
     }
     let Kt = $ * ae, q = Je * ae;
@@ -2437,12 +2444,12 @@ function tf(e) {
         let Ze = zt[D] ?? 0;
         if (de - Ze == 0)
           continue;
-        He = Z(Ze, J, E, ee);
+        We = Z(Ze, J, E, ee);
       }
-      let Ee = T.distr != 2 || d != null ? S[D] : D, gn = z(Ee, T, U, Y), Jt = Z(oe(de, Te), J, E, ee), Mt = K(gn - xe), Zt = K(Ke(Jt, He)), tt = K(_t(Jt, He)), ct = Zt - tt;
+      let Ee = T.distr != 2 || h != null ? S[D] : D, gn = z(Ee, T, U, Y), Jt = Z(oe(de, Te), J, E, ee), Mt = K(gn - xe), Zt = K(qe(Jt, We)), tt = K(_t(Jt, We)), ct = Zt - tt;
       if (de != null) {
         let Ze = de < 0 ? q : Kt, wt = de < 0 ? Kt : q;
-        St ? (ye > 0 && Gt[D] != null && le(hn.get(Gt[D]), Mt, tt + it(ye / 2), ae, Ke(0, ct - ye), Ze, wt), Ct[D] != null && le(at.get(Ct[D]), Mt, tt + it(ye / 2), ae, Ke(0, ct - ye), Ze, wt)) : le(mn, Mt, tt + it(ye / 2), ae, Ke(0, ct - ye), Ze, wt), ue(
+        St ? (ye > 0 && Gt[D] != null && le(hn.get(Gt[D]), Mt, tt + it(ye / 2), ae, qe(0, ct - ye), Ze, wt), Ct[D] != null && le(at.get(Ct[D]), Mt, tt + it(ye / 2), ae, qe(0, ct - ye), Ze, wt)) : le(mn, Mt, tt + it(ye / 2), ae, qe(0, ct - ye), Ze, wt), ue(
           A,
           L,
           D,
@@ -2453,21 +2460,21 @@ function tf(e) {
         );
       }
     }
-    return ye > 0 ? je.stroke = St ? hn : mn : St || (je._fill = F.width == 0 ? F._fill : F._stroke ?? F._fill, je.width = 0), je.fill = St ? at : mn, je;
+    return ye > 0 ? He.stroke = St ? hn : mn : St || (He._fill = F.width == 0 ? F._fill : F._stroke ?? F._fill, He.width = 0), He.fill = St ? at : mn, He;
   });
 }
 function nf(e, t) {
   const n = oe(t?.alignGaps, 0);
-  return (l, s, a, r) => pn(l, s, (u, p, d, x, g, w, A, L, B, V, F) => {
-    [a, r] = Rl(d, a, r);
+  return (l, s, a, r) => pn(l, s, (u, p, h, x, g, w, A, L, B, V, F) => {
+    [a, r] = Rl(h, a, r);
     let S = u.pxRound, y = ($) => S(w($, x, V, L)), T = ($) => S(A($, g, F, B)), J, z, Z;
-    x.ori == 0 ? (J = Ol, Z = Fn, z = vr) : (J = Nl, Z = In, z = xr);
+    x.ori == 0 ? (J = Ol, Z = Fn, z = xr) : (J = Nl, Z = In, z = kr);
     const Y = x.dir * (x.ori == 0 ? 1 : -1);
     let ee = y(p[Y == 1 ? a : r]), U = ee, E = [], K = [];
     for (let $ = Y == 1 ? a : r; $ >= a && $ <= r; $ += Y)
-      if (d[$] != null) {
+      if (h[$] != null) {
         let ve = p[$], le = y(ve);
-        E.push(U = le), K.push(T(d[$]));
+        E.push(U = le), K.push(T(h[$]));
       }
     const O = { stroke: e(E, K, J, Z, z, S), fill: null, clip: null, band: null, gaps: null, flags: Vn }, H = O.stroke;
     let [I, ne] = Js(l, s);
@@ -2477,7 +2484,7 @@ function nf(e, t) {
     }
     if (!u.spanGaps) {
       let $ = [];
-      $.push(...Zs(p, d, a, r, Y, y, n)), O.gaps = $ = u.gaps(l, s, a, r, $), O.clip = Bl($, x.ori, L, B, V, F);
+      $.push(...Zs(p, h, a, r, Y, y, n)), O.gaps = $ = u.gaps(l, s, a, r, $), O.clip = Bl($, x.ori, L, B, V, F);
     }
     return ne != 0 && (O.band = ne == 2 ? [
       Nt(l, s, a, r, H, -1),
@@ -2496,13 +2503,13 @@ function sf(e, t, n, l, s, a) {
   if (n(u, e[0], t[0]), r == 2)
     l(u, e[1], t[1]);
   else {
-    let p = Array(r), d = Array(r - 1), x = Array(r - 1), g = Array(r - 1);
+    let p = Array(r), h = Array(r - 1), x = Array(r - 1), g = Array(r - 1);
     for (let w = 0; w < r - 1; w++)
-      x[w] = t[w + 1] - t[w], g[w] = e[w + 1] - e[w], d[w] = x[w] / g[w];
-    p[0] = d[0];
+      x[w] = t[w + 1] - t[w], g[w] = e[w + 1] - e[w], h[w] = x[w] / g[w];
+    p[0] = h[0];
     for (let w = 1; w < r - 1; w++)
-      d[w] === 0 || d[w - 1] === 0 || d[w - 1] > 0 != d[w] > 0 ? p[w] = 0 : (p[w] = 3 * (g[w - 1] + g[w]) / ((2 * g[w] + g[w - 1]) / d[w - 1] + (g[w] + 2 * g[w - 1]) / d[w]), isFinite(p[w]) || (p[w] = 0));
-    p[r - 1] = d[r - 2];
+      h[w] === 0 || h[w - 1] === 0 || h[w - 1] > 0 != h[w] > 0 ? p[w] = 0 : (p[w] = 3 * (g[w - 1] + g[w]) / ((2 * g[w] + g[w - 1]) / h[w - 1] + (g[w] + 2 * g[w - 1]) / h[w]), isFinite(p[w]) || (p[w] = 0));
+    p[r - 1] = h[r - 2];
     for (let w = 0; w < r - 1; w++)
       s(
         u,
@@ -2524,7 +2531,7 @@ function xi() {
 $n && (cn(Gc, Bn, xi), cn(Vc, Bn, xi, !0), cn(Al, Bn, () => {
   Ie.pxRatio = re;
 }));
-const of = _r(), rf = kr();
+const of = Sr(), rf = yr();
 function ki(e, t, n, l) {
   return (l ? [e[0], e[1]].concat(e.slice(2)) : [e[0]].concat(e.slice(1))).map((a, r) => Ps(a, r, t, n));
 }
@@ -2534,27 +2541,27 @@ function af(e, t) {
 function Ps(e, t, n, l) {
   return Ae({}, t == 0 ? n : l, e);
 }
-function Sr(e, t, n) {
+function Mr(e, t, n) {
   return t == null ? Nn : [t, n];
 }
-const cf = Sr;
+const cf = Mr;
 function uf(e, t, n) {
   return t == null ? Nn : Tl(t, n, Ws, !0);
 }
-function Mr(e, t, n, l) {
+function Ar(e, t, n, l) {
   return t == null ? Nn : Dl(t, n, e.scales[l].log, !1);
 }
-const ff = Mr;
-function Ar(e, t, n, l) {
+const ff = Ar;
+function Tr(e, t, n, l) {
   return t == null ? Nn : Is(t, n, e.scales[l].log, !1);
 }
-const pf = Ar;
+const pf = Tr;
 function hf(e, t, n, l, s) {
-  let a = Ke(Xo(e), Xo(t)), r = t - e, u = yt(s / l * r, n);
+  let a = qe(Xo(e), Xo(t)), r = t - e, u = yt(s / l * r, n);
   do {
-    let p = n[u], d = l * p / r;
-    if (d >= s && a + (p < 5 ? Ut.get(p) : 0) <= 17)
-      return [p, d];
+    let p = n[u], h = l * p / r;
+    if (h >= s && a + (p < 5 ? Ut.get(p) : 0) <= 17)
+      return [p, h];
   } while (++u < n.length);
   return [0, 0];
 }
@@ -2573,12 +2580,12 @@ function Ie(e, t, n) {
     mode: oe(e.mode, 1)
   }, s = l.mode;
   function a(o, i, c, f) {
-    let h = i.valToPct(o);
-    return f + c * (i.dir == -1 ? 1 - h : h);
+    let d = i.valToPct(o);
+    return f + c * (i.dir == -1 ? 1 - d : d);
   }
   function r(o, i, c, f) {
-    let h = i.valToPct(o);
-    return f + c * (i.dir == -1 ? h : 1 - h);
+    let d = i.valToPct(o);
+    return f + c * (i.dir == -1 ? d : 1 - d);
   }
   function u(o, i, c, f) {
     return i.ori == 0 ? a(o, i, c, f) : r(o, i, c, f);
@@ -2586,12 +2593,12 @@ function Ie(e, t, n) {
   l.valToPosH = a, l.valToPosV = r;
   let p = !1;
   l.status = 0;
-  const d = l.root = dt(xc);
-  if (e.id != null && (d.id = e.id), ot(d, e.class), e.title) {
-    let o = dt(_c, d);
+  const h = l.root = dt(xc);
+  if (e.id != null && (h.id = e.id), ot(h, e.class), e.title) {
+    let o = dt(_c, h);
     o.textContent = e.title;
   }
-  const x = kt("canvas"), g = l.ctx = x.getContext("2d"), w = dt(Sc, d);
+  const x = kt("canvas"), g = l.ctx = x.getContext("2d"), w = dt(Sc, h);
   cn("click", w, (o) => {
     o.target === L && (me != Tn || ke != En) && $e.click(l, o);
   }, !0);
@@ -2608,14 +2615,14 @@ function Ie(e, t, n) {
     o.fill = te(o.fill || null), o.dir = oe(o.dir, -1);
   });
   const z = s == 2 ? S[1].facets[0].scale : S[0].scale, Z = {
-    axes: Wr,
-    series: Gr
+    axes: Hr,
+    series: Vr
   }, Y = (e.drawOrder || ["axes", "series"]).map((o) => Z[o]);
   function ee(o) {
     const i = o.distr == 3 ? (c) => Ot(c > 0 ? c : o.clamp(l, c, o.min, o.max, o.key)) : o.distr == 4 ? (c) => ms(c, o.asinh) : o.distr == 100 ? (c) => o.fwd(c) : (c) => c;
     return (c) => {
-      let f = i(c), { _min: h, _max: m } = o, k = m - h;
-      return (f - h) / k;
+      let f = i(c), { _min: d, _max: m } = o, k = m - d;
+      return (f - d) / k;
     };
   }
   function U(o) {
@@ -2627,24 +2634,24 @@ function Ie(e, t, n) {
         let f = Ae({}, T[c.from], c, { key: o });
         f.valToPct = ee(f), T[o] = f;
       } else {
-        i = T[o] = Ae({}, o == z ? dr : Ku, c), i.key = o;
-        let f = i.time, h = i.range, m = Ht(h);
-        if ((o != z || s == 2 && !f) && (m && (h[0] == null || h[1] == null) && (h = {
-          min: h[0] == null ? Jo : {
+        i = T[o] = Ae({}, o == z ? mr : Ku, c), i.key = o;
+        let f = i.time, d = i.range, m = Ht(d);
+        if ((o != z || s == 2 && !f) && (m && (d[0] == null || d[1] == null) && (d = {
+          min: d[0] == null ? Jo : {
             mode: 1,
-            hard: h[0],
-            soft: h[0]
+            hard: d[0],
+            soft: d[0]
           },
-          max: h[1] == null ? Jo : {
+          max: d[1] == null ? Jo : {
             mode: 1,
-            hard: h[1],
-            soft: h[1]
+            hard: d[1],
+            soft: d[1]
           }
-        }, m = !1), !m && zl(h))) {
-          let k = h;
-          h = (_, M, P) => M == null ? Nn : Tl(M, P, k);
+        }, m = !1), !m && zl(d))) {
+          let k = d;
+          d = (_, M, P) => M == null ? Nn : Tl(M, P, k);
         }
-        i.range = te(h || (f ? cf : o == z ? i.distr == 3 ? ff : i.distr == 4 ? pf : Sr : i.distr == 3 ? Mr : i.distr == 4 ? Ar : uf)), i.auto = te(m ? !1 : i.auto), i.clamp = te(i.clamp || qu), i._min = i._max = null, i.valToPct = ee(i);
+        i.range = te(d || (f ? cf : o == z ? i.distr == 3 ? ff : i.distr == 4 ? pf : Mr : i.distr == 3 ? Ar : i.distr == 4 ? Tr : uf)), i.auto = te(m ? !1 : i.auto), i.clamp = te(i.clamp || qu), i._min = i._max = null, i.valToPct = ee(i);
       }
     }
   }
@@ -2657,13 +2664,13 @@ function Ie(e, t, n) {
     U(o);
   const E = T[z], K = E.distr;
   let O, H;
-  E.ori == 0 ? (ot(d, kc), O = a, H = r) : (ot(d, yc), O = r, H = a);
+  E.ori == 0 ? (ot(h, kc), O = a, H = r) : (ot(h, yc), O = r, H = a);
   const I = {};
   for (let o in T) {
     let i = T[o];
     (i.min != null || i.max != null) && (I[o] = { min: i.min, max: i.max }, i.min = i.max = null);
   }
-  const ne = e.tzDate || ((o) => new Date(Le(o / F))), $ = e.fmtDate || Us, Je = F == 1 ? ku(ne) : Su(ne), ve = ri(ne, ii(F == 1 ? xu : _u, $)), le = ci(ne, ai(Au, $)), ue = [], Q = l.legend = Ae({}, Lu, e.legend), N = l.cursor = Ae({}, Bu, { drag: { y: s == 2 } }, e.cursor), Te = Q.show, He = N.show, xe = Q.markers;
+  const ne = e.tzDate || ((o) => new Date(Le(o / F))), $ = e.fmtDate || Us, Je = F == 1 ? ku(ne) : Su(ne), ve = ri(ne, ii(F == 1 ? xu : _u, $)), le = ci(ne, ai(Au, $)), ue = [], Q = l.legend = Ae({}, Lu, e.legend), N = l.cursor = Ae({}, Bu, { drag: { y: s == 2 } }, e.cursor), Te = Q.show, We = N.show, xe = Q.markers;
   Q.idxs = ue, xe.width = te(xe.width), xe.dash = te(xe.dash), xe.stroke = te(xe.stroke), xe.fill = te(xe.fill);
   let ae, gt, et, ye = [], St = [], Ct, at = !1, Gt = {};
   if (Q.live) {
@@ -2673,7 +2680,7 @@ function Ie(e, t, n) {
       Gt[i] = $s;
   }
   if (Te)
-    if (ae = kt("table", Dc, d), et = kt("tbody", null, ae), Q.mount(l, ae), at) {
+    if (ae = kt("table", Dc, h), et = kt("tbody", null, ae), Q.mount(l, ae), at) {
       gt = kt("thead", null, ae, et);
       let o = kt("tr", null, gt);
       kt("th", null, o);
@@ -2687,16 +2694,16 @@ function Ie(e, t, n) {
       return Nn;
     let c = [], f = kt("tr", Bc, et, et.childNodes[i]);
     ot(f, o.class), o.show || ot(f, rn);
-    let h = kt("th", null, f);
+    let d = kt("th", null, f);
     if (xe.show) {
-      let _ = dt(Oc, h);
+      let _ = dt(Oc, d);
       if (i > 0) {
         let M = xe.width(l, i);
         M && (_.style.border = M + "px " + xe.dash(l, i) + " " + xe.stroke(l, i)), _.style.background = xe.fill(l, i);
       }
     }
-    let m = dt(No, h);
-    o.label instanceof HTMLElement ? m.appendChild(o.label) : m.textContent = o.label, i > 0 && (xe.show || (m.style.color = o.width > 0 ? xe.stroke(l, i) : xe.fill(l, i)), je("click", h, (_) => {
+    let m = dt(No, d);
+    o.label instanceof HTMLElement ? m.appendChild(o.label) : m.textContent = o.label, i > 0 && (xe.show || (m.style.color = o.width > 0 ? xe.stroke(l, i) : xe.fill(l, i)), He("click", d, (_) => {
       if (N._lock)
         return;
       Xt(_);
@@ -2708,7 +2715,7 @@ function Ie(e, t, n) {
         });
       } else
         Tt(M, { show: !o.show }, !0, Me.setSeries);
-    }, !1), bn && je(Fo, h, (_) => {
+    }, !1), bn && He(Fo, d, (_) => {
       N._lock || (Xt(_), Tt(S.indexOf(o), Pn, !0, Me.setSeries));
     }, !1));
     for (var k in Ct) {
@@ -2718,14 +2725,14 @@ function Ie(e, t, n) {
     return [f, c];
   }
   const qt = /* @__PURE__ */ new Map();
-  function je(o, i, c, f = !0) {
-    const h = qt.get(i) || {}, m = N.bind[o](l, i, c, f);
-    m && (cn(o, i, h[o] = m), qt.set(i, h));
+  function He(o, i, c, f = !0) {
+    const d = qt.get(i) || {}, m = N.bind[o](l, i, c, f);
+    m && (cn(o, i, d[o] = m), qt.set(i, d));
   }
   function mn(o, i, c) {
     const f = qt.get(i) || {};
-    for (let h in f)
-      (o == null || h == o) && (Ss(h, i, f[h]), delete f[h]);
+    for (let d in f)
+      (o == null || d == o) && (Ss(d, i, f[d]), delete f[d]);
     o == null && qt.delete(i);
   }
   let zt = 0, Kt = 0, q = 0, D = 0, de = 0, Ee = 0, gn = de, Jt = Ee, Mt = q, Zt = D, tt = 0, ct = 0, Ze = 0, wt = 0;
@@ -2735,35 +2742,35 @@ function Ie(e, t, n) {
     (c || o != l.width || i != l.height) && Xs(o, i), _n(!1), wn = !0, ul = !0, Sn();
   }
   function Xs(o, i) {
-    l.width = zt = q = o, l.height = Kt = D = i, de = Ee = 0, Rr(), Dr();
+    l.width = zt = q = o, l.height = Kt = D = i, de = Ee = 0, Dr(), Cr();
     let c = l.bbox;
     tt = c.left = sn(de * re, 0.5), ct = c.top = sn(Ee * re, 0.5), Ze = c.width = sn(q * re, 0.5), wt = c.height = sn(D * re, 0.5);
   }
-  const Er = 3;
-  function Lr() {
+  const Lr = 3;
+  function Pr() {
     let o = !1, i = 0;
     for (; !o; ) {
       i++;
-      let c = Fr(i), f = Ir(i);
-      o = i == Er || c && f, o || (Xs(l.width, l.height), ul = !0);
+      let c = Ir(i), f = Wr(i);
+      o = i == Lr || c && f, o || (Xs(l.width, l.height), ul = !0);
     }
   }
-  function Pr({ width: o, height: i }) {
+  function Rr({ width: o, height: i }) {
     Fl(o, i);
   }
-  l.setSize = Pr;
-  function Rr() {
+  l.setSize = Rr;
+  function Dr() {
     let o = !1, i = !1, c = !1, f = !1;
-    y.forEach((h, m) => {
-      if (h.show && h._show) {
-        let { side: k, _size: _ } = h, M = k % 2, P = h.label != null ? h.labelSize : 0, R = _ + P;
+    y.forEach((d, m) => {
+      if (d.show && d._show) {
+        let { side: k, _size: _ } = d, M = k % 2, P = d.label != null ? d.labelSize : 0, R = _ + P;
         R > 0 && (M ? (q -= R, k == 3 ? (de += R, f = !0) : c = !0) : (D -= R, k == 0 ? (Ee += R, o = !0) : i = !0));
       }
     }), en[0] = o, en[1] = c, en[2] = i, en[3] = f, q -= Vt[1] + Vt[3], de += Vt[3], D -= Vt[2] + Vt[0], Ee += Vt[0];
   }
-  function Dr() {
+  function Cr() {
     let o = de + q, i = Ee + D, c = de, f = Ee;
-    function h(m, k) {
+    function d(m, k) {
       switch (m) {
         case 1:
           return o += k, o - k;
@@ -2778,7 +2785,7 @@ function Ie(e, t, n) {
     y.forEach((m, k) => {
       if (m.show && m._show) {
         let _ = m.side;
-        m._pos = h(_, m._size), m.label != null && (m._lpos = h(_, m.labelSize));
+        m._pos = d(_, m._size), m.label != null && (m._lpos = d(_, m.labelSize));
       }
     });
   }
@@ -2786,10 +2793,10 @@ function Ie(e, t, n) {
     let o = N.hover, i = o.skip = new Set(o.skip ?? []);
     i.add(void 0);
     let c = o.prox = te(o.prox), f = o.bias ??= 0;
-    N.dataIdx = (h, m, k, _) => {
+    N.dataIdx = (d, m, k, _) => {
       if (m == 0)
         return k;
-      let M = k, P = c(h, m, k, _) ?? pe, R = P >= 0 && P < pe, C = E.ori == 0 ? q : D, j = N.left, ie = t[0], se = t[m];
+      let M = k, P = c(d, m, k, _) ?? pe, R = P >= 0 && P < pe, C = E.ori == 0 ? q : D, j = N.left, ie = t[0], se = t[m];
       if (i.has(se[k])) {
         M = null;
         let X = null, W = null, G;
@@ -2829,9 +2836,9 @@ function Ie(e, t, n) {
     }
     if (vn || i > 0) {
       o.width = o.width == null ? 1 : o.width, o.paths = o.paths || of || Kc, o.fillTo = te(o.fillTo || Ju), o.pxAlign = +oe(o.pxAlign, B), o.pxRound = bi(o.pxAlign), o.stroke = te(o.stroke || null), o.fill = te(o.fill || null), o._stroke = o._fill = o._paths = o._focus = null;
-      let c = Uu(Ke(1, o.width), 1), f = o.points = Ae({}, {
+      let c = Uu(qe(1, o.width), 1), f = o.points = Ae({}, {
         size: c,
-        width: Ke(1, c * 0.2),
+        width: qe(1, c * 0.2),
         stroke: o.stroke,
         space: c * 2,
         paths: rf,
@@ -2844,53 +2851,53 @@ function Ie(e, t, n) {
       let c = cl(o, i);
       ye.splice(i, 0, c[0]), St.splice(i, 0, c[1]), Q.values.push(null);
     }
-    if (He) {
+    if (We) {
       ue.splice(i, 0, null);
       let c = null;
       vn ? i == 0 && (c = eo(o, i)) : i > 0 && (c = eo(o, i)), ft.splice(i, 0, c), xn.splice(i, 0, 0), kn.splice(i, 0, 0);
     }
     Ne("addSeries", i);
   }
-  function Cr(o, i) {
+  function zr(o, i) {
     i = i ?? S.length, o = s == 1 ? Ps(o, i, fi, gi) : Ps(o, i, {}, mi), S.splice(i, 0, o), to(S[i], i);
   }
-  l.addSeries = Cr;
-  function zr(o) {
+  l.addSeries = zr;
+  function Br(o) {
     if (S.splice(o, 1), Te) {
       Q.values.splice(o, 1), St.splice(o, 1);
       let i = ye.splice(o, 1)[0];
       mn(null, i.firstChild), i.remove();
     }
-    He && (ue.splice(o, 1), ft.splice(o, 1)[0].remove(), xn.splice(o, 1), kn.splice(o, 1)), Ne("delSeries", o);
+    We && (ue.splice(o, 1), ft.splice(o, 1)[0].remove(), xn.splice(o, 1), kn.splice(o, 1)), Ne("delSeries", o);
   }
-  l.delSeries = zr;
+  l.delSeries = Br;
   const en = [!1, !1, !1, !1];
-  function Br(o, i) {
+  function Or(o, i) {
     if (o._show = o.show, o.show) {
       let c = o.side % 2, f = T[o.scale];
       f == null && (o.scale = c ? S[1].scale : z, f = T[o.scale]);
-      let h = f.time;
+      let d = f.time;
       o.size = te(o.size), o.space = te(o.space), o.rotate = te(o.rotate), Ht(o.incrs) && o.incrs.forEach((k) => {
-        !Ut.has(k) && Ut.set(k, Ki(k));
-      }), o.incrs = te(o.incrs || (f.distr == 2 ? wu : h ? F == 1 ? vu : yu : on)), o.splits = te(o.splits || (h && f.distr == 1 ? Je : f.distr == 3 ? As : f.distr == 4 ? $u : Vu)), o.stroke = te(o.stroke), o.grid.stroke = te(o.grid.stroke), o.ticks.stroke = te(o.ticks.stroke), o.border.stroke = te(o.border.stroke);
+        !Ut.has(k) && Ut.set(k, Ji(k));
+      }), o.incrs = te(o.incrs || (f.distr == 2 ? wu : d ? F == 1 ? vu : yu : on)), o.splits = te(o.splits || (d && f.distr == 1 ? Je : f.distr == 3 ? As : f.distr == 4 ? $u : Vu)), o.stroke = te(o.stroke), o.grid.stroke = te(o.grid.stroke), o.ticks.stroke = te(o.ticks.stroke), o.border.stroke = te(o.border.stroke);
       let m = o.values;
       o.values = // static array of tick values
       Ht(m) && !Ht(m[0]) ? te(m) : (
         // temporal
-        h ? (
+        d ? (
           // config array of fmtDate string tpls
           Ht(m) ? ri(ne, ii(m, $)) : (
             // fmtDate string tpl
             ni(m) ? Mu(ne, m) : m || ve
           )
         ) : m || Gu
-      ), o.filter = te(o.filter || (f.distr >= 3 && f.log == 10 ? Wu : f.distr == 3 && f.log == 2 ? Hu : Yi)), o.font = yi(o.font), o.labelFont = yi(o.labelFont), o._size = o.size(l, null, i, 0), o._space = o._rotate = o._incrs = o._found = // foundIncrSpace
+      ), o.filter = te(o.filter || (f.distr >= 3 && f.log == 10 ? Wu : f.distr == 3 && f.log == 2 ? Hu : qi)), o.font = yi(o.font), o.labelFont = yi(o.labelFont), o._size = o.size(l, null, i, 0), o._space = o._rotate = o._incrs = o._found = // foundIncrSpace
       o._splits = o._values = null, o._size > 0 && (en[i] = !0, o._el = dt(Tc, w));
     }
   }
   function Hn(o, i, c, f) {
-    let [h, m, k, _] = c, M = i % 2, P = 0;
-    return M == 0 && (_ || m) && (P = i == 0 && !h || i == 2 && !k ? Le(ui.size / 3) : 0), M == 1 && (h || k) && (P = i == 1 && !m || i == 3 && !_ ? Le(hi.size / 2) : 0), P;
+    let [d, m, k, _] = c, M = i % 2, P = 0;
+    return M == 0 && (_ || m) && (P = i == 0 && !d || i == 2 && !k ? Le(ui.size / 3) : 0), M == 1 && (d || k) && (P = i == 1 && !m || i == 3 && !_ ? Le(hi.size / 2) : 0), P;
   }
   const no = l.padding = (e.padding || [Hn, Hn, Hn, Hn]).map((o) => te(oe(o, Hn))), Vt = l._padding = no.map((o, i) => o(l, i, en, 0));
   let Ve, Ce = null, ze = null;
@@ -2907,8 +2914,8 @@ function Ie(e, t, n) {
       if (K == 2) {
         c = t.slice();
         let f = c[0] = Array(Ve);
-        for (let h = 0; h < Ve; h++)
-          f[h] = h;
+        for (let d = 0; d < Ve; d++)
+          f[d] = d;
       }
       l._data = t = c;
     }
@@ -2924,38 +2931,38 @@ function Ie(e, t, n) {
     s == 1 && (Ve > 0 ? (Ce = pl[0] = 0, ze = pl[1] = Ve - 1, o = t[0][Ce], i = t[0][ze], K == 2 ? (o = Ce, i = ze) : o == i && (K == 3 ? [o, i] = Dl(o, o, E.log, !1) : K == 4 ? [o, i] = Is(o, o, E.log, !1) : E.time ? i = o + Le(86400 / F) : [o, i] = Tl(o, i, Ws, !0))) : (Ce = pl[0] = o = null, ze = pl[1] = i = null)), Ft(z, o, i);
   }
   let hl, yn, Wl, Hl, jl, Ul, Yl, ql, Kl, Qe;
-  function so(o, i, c, f, h, m) {
-    o ??= Vo, c ??= js, f ??= "butt", h ??= Vo, m ??= "round", o != hl && (g.strokeStyle = hl = o), h != yn && (g.fillStyle = yn = h), i != Wl && (g.lineWidth = Wl = i), m != jl && (g.lineJoin = jl = m), f != Ul && (g.lineCap = Ul = f), c != Hl && g.setLineDash(Hl = c);
+  function so(o, i, c, f, d, m) {
+    o ??= Vo, c ??= js, f ??= "butt", d ??= Vo, m ??= "round", o != hl && (g.strokeStyle = hl = o), d != yn && (g.fillStyle = yn = d), i != Wl && (g.lineWidth = Wl = i), m != jl && (g.lineJoin = jl = m), f != Ul && (g.lineCap = Ul = f), c != Hl && g.setLineDash(Hl = c);
   }
   function oo(o, i, c, f) {
     i != yn && (g.fillStyle = yn = i), o != Yl && (g.font = Yl = o), c != ql && (g.textAlign = ql = c), f != Kl && (g.textBaseline = Kl = f);
   }
-  function Jl(o, i, c, f, h = 0) {
+  function Jl(o, i, c, f, d = 0) {
     if (f.length > 0 && o.auto(l, jn) && (i == null || i.min == null)) {
-      let m = oe(Ce, 0), k = oe(ze, f.length - 1), _ = c.min == null ? Wc(f, m, k, h, o.distr == 3) : [c.min, c.max];
-      o.min = _t(o.min, c.min = _[0]), o.max = Ke(o.max, c.max = _[1]);
+      let m = oe(Ce, 0), k = oe(ze, f.length - 1), _ = c.min == null ? Wc(f, m, k, d, o.distr == 3) : [c.min, c.max];
+      o.min = _t(o.min, c.min = _[0]), o.max = qe(o.max, c.max = _[1]);
     }
   }
   const io = { min: null, max: null };
-  function Or() {
+  function Nr() {
     for (let f in T) {
-      let h = T[f];
+      let d = T[f];
       I[f] == null && // scales that have never been set (on init)
-      (h.min == null || // or auto scales when the x scale was explicitly set
-      I[z] != null && h.auto(l, jn)) && (I[f] = io);
+      (d.min == null || // or auto scales when the x scale was explicitly set
+      I[z] != null && d.auto(l, jn)) && (I[f] = io);
     }
     for (let f in T) {
-      let h = T[f];
-      I[f] == null && h.from != null && I[h.from] != null && (I[f] = io);
+      let d = T[f];
+      I[f] == null && d.from != null && I[d.from] != null && (I[f] = io);
     }
     I[z] != null && _n(!0);
     let o = {};
     for (let f in I) {
-      let h = I[f];
-      if (h != null) {
+      let d = I[f];
+      if (d != null) {
         let m = o[f] = Gn(T[f], Qc);
-        if (h.min != null)
-          Ae(m, h);
+        if (d.min != null)
+          Ae(m, d);
         else if (f != z || s == 2)
           if (Ve == 0 && m.from == null) {
             let k = m.range(l, null, null, f);
@@ -2965,68 +2972,68 @@ function Ie(e, t, n) {
       }
     }
     if (Ve > 0) {
-      S.forEach((f, h) => {
+      S.forEach((f, d) => {
         if (s == 1) {
           let m = f.scale, k = I[m];
           if (k == null)
             return;
           let _ = o[m];
-          if (h == 0) {
+          if (d == 0) {
             let M = _.range(l, _.min, _.max, m);
             _.min = M[0], _.max = M[1], Ce = yt(_.min, t[0]), ze = yt(_.max, t[0]), ze - Ce > 1 && (t[0][Ce] < _.min && Ce++, t[0][ze] > _.max && ze--), f.min = bt[Ce], f.max = bt[ze];
-          } else f.show && f.auto && Jl(_, k, f, t[h], f.sorted);
+          } else f.show && f.auto && Jl(_, k, f, t[d], f.sorted);
           f.idxs[0] = Ce, f.idxs[1] = ze;
-        } else if (h > 0 && f.show && f.auto) {
-          let [m, k] = f.facets, _ = m.scale, M = k.scale, [P, R] = t[h], C = o[_], j = o[M];
+        } else if (d > 0 && f.show && f.auto) {
+          let [m, k] = f.facets, _ = m.scale, M = k.scale, [P, R] = t[d], C = o[_], j = o[M];
           C != null && Jl(C, I[_], m, P, m.sorted), j != null && Jl(j, I[M], k, R, k.sorted), f.min = k.min, f.max = k.max;
         }
       });
       for (let f in o) {
-        let h = o[f], m = I[f];
-        if (h.from == null && (m == null || m.min == null)) {
-          let k = h.range(
+        let d = o[f], m = I[f];
+        if (d.from == null && (m == null || m.min == null)) {
+          let k = d.range(
             l,
-            h.min == pe ? null : h.min,
-            h.max == -pe ? null : h.max,
+            d.min == pe ? null : d.min,
+            d.max == -pe ? null : d.max,
             f
           );
-          h.min = k[0], h.max = k[1];
+          d.min = k[0], d.max = k[1];
         }
       }
     }
     for (let f in o) {
-      let h = o[f];
-      if (h.from != null) {
-        let m = o[h.from];
+      let d = o[f];
+      if (d.from != null) {
+        let m = o[d.from];
         if (m.min == null)
-          h.min = h.max = null;
+          d.min = d.max = null;
         else {
-          let k = h.range(l, m.min, m.max, f);
-          h.min = k[0], h.max = k[1];
+          let k = d.range(l, m.min, m.max, f);
+          d.min = k[0], d.max = k[1];
         }
       }
     }
     let i = {}, c = !1;
     for (let f in o) {
-      let h = o[f], m = T[f];
-      if (m.min != h.min || m.max != h.max) {
-        m.min = h.min, m.max = h.max;
+      let d = o[f], m = T[f];
+      if (m.min != d.min || m.max != d.max) {
+        m.min = d.min, m.max = d.max;
         let k = m.distr;
         m._min = k == 3 ? Ot(m.min) : k == 4 ? ms(m.min, m.asinh) : k == 100 ? m.fwd(m.min) : m.min, m._max = k == 3 ? Ot(m.max) : k == 4 ? ms(m.max, m.asinh) : k == 100 ? m.fwd(m.max) : m.max, i[f] = c = !0;
       }
     }
     if (c) {
-      S.forEach((f, h) => {
-        s == 2 ? h > 0 && i.y && (f._paths = null) : i[f.scale] && (f._paths = null);
+      S.forEach((f, d) => {
+        s == 2 ? d > 0 && i.y && (f._paths = null) : i[f.scale] && (f._paths = null);
       });
       for (let f in i)
         wn = !0, Ne("setScale", f);
-      He && N.left >= 0 && (Qt = ut = !0);
+      We && N.left >= 0 && (Qt = ut = !0);
     }
     for (let f in I)
       I[f] = null;
   }
-  function Nr(o) {
+  function Gr(o) {
     let i = Ms(Ce - 1, 0, Ve - 1), c = Ms(ze + 1, 0, Ve - 1);
     for (; o[i] == null && i > 0; )
       i--;
@@ -3034,22 +3041,22 @@ function Ie(e, t, n) {
       c++;
     return [i, c];
   }
-  function Gr() {
+  function Vr() {
     if (Ve > 0) {
       let o = S.some((i) => i._focus) && Qe != At.alpha;
       o && (g.globalAlpha = Qe = At.alpha), S.forEach((i, c) => {
         if (c > 0 && i.show && (ro(c, !1), ro(c, !0), i._paths == null)) {
           let f = Qe;
           Qe != i.alpha && (g.globalAlpha = Qe = i.alpha);
-          let h = s == 2 ? [0, t[c][0].length - 1] : Nr(t[c]);
-          i._paths = i.paths(l, c, h[0], h[1]), Qe != f && (g.globalAlpha = Qe = f);
+          let d = s == 2 ? [0, t[c][0].length - 1] : Gr(t[c]);
+          i._paths = i.paths(l, c, d[0], d[1]), Qe != f && (g.globalAlpha = Qe = f);
         }
       }), S.forEach((i, c) => {
         if (c > 0 && i.show) {
           let f = Qe;
           Qe != i.alpha && (g.globalAlpha = Qe = i.alpha), i._paths != null && ao(c, !1);
           {
-            let h = i._paths != null ? i._paths.gaps : null, m = i.points.show(l, c, Ce, ze, h), k = i.points.filter(l, c, m, h);
+            let d = i._paths != null ? i._paths.gaps : null, m = i.points.show(l, c, Ce, ze, d), k = i.points.filter(l, c, m, d);
             (m || k) && (i.points._paths = i.points.paths(l, c, Ce, ze, k), ao(c, !0));
           }
           Qe != f && (g.globalAlpha = Qe = f), Ne("drawSeries", c);
@@ -3064,7 +3071,7 @@ function Ie(e, t, n) {
   function ao(o, i) {
     let c = i ? S[o].points : S[o], {
       stroke: f,
-      fill: h,
+      fill: d,
       clip: m,
       flags: k,
       _stroke: _ = c._stroke,
@@ -3079,26 +3086,26 @@ function Ie(e, t, n) {
       let ie = tt - P / 2, se = ct - P / 2, X = Ze + P, W = wt + P;
       R = new Path2D(), R.rect(ie, se, X, W);
     }
-    i ? Zl(_, P, c.dash, c.cap, M, f, h, k, m) : Vr(o, _, P, c.dash, c.cap, M, f, h, k, R, m), j && g.translate(-C, -C);
+    i ? Zl(_, P, c.dash, c.cap, M, f, d, k, m) : $r(o, _, P, c.dash, c.cap, M, f, d, k, R, m), j && g.translate(-C, -C);
   }
-  function Vr(o, i, c, f, h, m, k, _, M, P, R) {
+  function $r(o, i, c, f, d, m, k, _, M, P, R) {
     let C = !1;
     M != 0 && J.forEach((j, ie) => {
       if (j.series[0] == o) {
         let se = S[j.series[1]], X = t[j.series[1]], W = (se._paths || sl).band;
         Ht(W) && (W = j.dir == 1 ? W[0] : W[1]);
         let G, we = null;
-        se.show && W && jc(X, Ce, ze) ? (we = j.fill(l, ie) || m, G = se._paths.clip) : W = null, Zl(i, c, f, h, we, k, _, M, P, R, G, W), C = !0;
+        se.show && W && jc(X, Ce, ze) ? (we = j.fill(l, ie) || m, G = se._paths.clip) : W = null, Zl(i, c, f, d, we, k, _, M, P, R, G, W), C = !0;
       }
-    }), C || Zl(i, c, f, h, m, k, _, M, P, R);
+    }), C || Zl(i, c, f, d, m, k, _, M, P, R);
   }
   const co = Vn | Es;
-  function Zl(o, i, c, f, h, m, k, _, M, P, R, C) {
-    so(o, i, c, f, h), (M || P || C) && (g.save(), M && g.clip(M), P && g.clip(P)), C ? (_ & co) == co ? (g.clip(C), R && g.clip(R), ml(h, k), dl(o, m, i)) : _ & Es ? (ml(h, k), g.clip(C), dl(o, m, i)) : _ & Vn && (g.save(), g.clip(C), R && g.clip(R), ml(h, k), g.restore(), dl(o, m, i)) : (ml(h, k), dl(o, m, i)), (M || P || C) && g.restore();
+  function Zl(o, i, c, f, d, m, k, _, M, P, R, C) {
+    so(o, i, c, f, d), (M || P || C) && (g.save(), M && g.clip(M), P && g.clip(P)), C ? (_ & co) == co ? (g.clip(C), R && g.clip(R), ml(d, k), dl(o, m, i)) : _ & Es ? (ml(d, k), g.clip(C), dl(o, m, i)) : _ & Vn && (g.save(), g.clip(C), R && g.clip(R), ml(d, k), g.restore(), dl(o, m, i)) : (ml(d, k), dl(o, m, i)), (M || P || C) && g.restore();
   }
   function dl(o, i, c) {
-    c > 0 && (i instanceof Map ? i.forEach((f, h) => {
-      g.strokeStyle = hl = h, g.stroke(f);
+    c > 0 && (i instanceof Map ? i.forEach((f, d) => {
+      g.strokeStyle = hl = d, g.stroke(f);
     }) : i != null && o && g.stroke(i));
   }
   function ml(o, i) {
@@ -3106,83 +3113,83 @@ function Ie(e, t, n) {
       g.fillStyle = yn = f, g.fill(c);
     }) : i != null && o && g.fill(i);
   }
-  function $r(o, i, c, f) {
-    let h = y[o], m;
+  function Fr(o, i, c, f) {
+    let d = y[o], m;
     if (f <= 0)
       m = [0, 0];
     else {
-      let k = h._space = h.space(l, o, i, c, f), _ = h._incrs = h.incrs(l, o, i, c, f, k);
+      let k = d._space = d.space(l, o, i, c, f), _ = d._incrs = d.incrs(l, o, i, c, f, k);
       m = hf(i, c, _, f, k);
     }
-    return h._found = m;
+    return d._found = m;
   }
-  function Ql(o, i, c, f, h, m, k, _, M, P) {
+  function Ql(o, i, c, f, d, m, k, _, M, P) {
     let R = k % 2 / 2;
     B == 1 && g.translate(R, R), so(_, k, M, P, _), g.beginPath();
-    let C, j, ie, se, X = h + (f == 0 || f == 3 ? -m : m);
-    c == 0 ? (j = h, se = X) : (C = h, ie = X);
+    let C, j, ie, se, X = d + (f == 0 || f == 3 ? -m : m);
+    c == 0 ? (j = d, se = X) : (C = d, ie = X);
     for (let W = 0; W < o.length; W++)
       i[W] != null && (c == 0 ? C = ie = o[W] : j = se = o[W], g.moveTo(C, j), g.lineTo(ie, se));
     g.stroke(), B == 1 && g.translate(-R, -R);
   }
-  function Fr(o) {
+  function Ir(o) {
     let i = !0;
     return y.forEach((c, f) => {
       if (!c.show)
         return;
-      let h = T[c.scale];
-      if (h.min == null) {
+      let d = T[c.scale];
+      if (d.min == null) {
         c._show && (i = !1, c._show = !1, _n(!1));
         return;
       } else
         c._show || (i = !1, c._show = !0, _n(!1));
-      let m = c.side, k = m % 2, { min: _, max: M } = h, [P, R] = $r(f, _, M, k == 0 ? q : D);
+      let m = c.side, k = m % 2, { min: _, max: M } = d, [P, R] = Fr(f, _, M, k == 0 ? q : D);
       if (R == 0)
         return;
-      let C = h.distr == 2, j = c._splits = c.splits(l, f, _, M, P, R, C), ie = h.distr == 2 ? j.map((G) => bt[G]) : j, se = h.distr == 2 ? bt[j[1]] - bt[j[0]] : P, X = c._values = c.values(l, c.filter(l, ie, f, R, se), f, R, se);
+      let C = d.distr == 2, j = c._splits = c.splits(l, f, _, M, P, R, C), ie = d.distr == 2 ? j.map((G) => bt[G]) : j, se = d.distr == 2 ? bt[j[1]] - bt[j[0]] : P, X = c._values = c.values(l, c.filter(l, ie, f, R, se), f, R, se);
       c._rotate = m == 2 ? c.rotate(l, X, f, R) : 0;
       let W = c._size;
       c._size = mt(c.size(l, X, f, o)), W != null && c._size != W && (i = !1);
     }), i;
   }
-  function Ir(o) {
+  function Wr(o) {
     let i = !0;
     return no.forEach((c, f) => {
-      let h = c(l, f, en, o);
-      h != Vt[f] && (i = !1), Vt[f] = h;
+      let d = c(l, f, en, o);
+      d != Vt[f] && (i = !1), Vt[f] = d;
     }), i;
   }
-  function Wr() {
+  function Hr() {
     for (let o = 0; o < y.length; o++) {
       let i = y[o];
       if (!i.show || !i._show)
         continue;
-      let c = i.side, f = c % 2, h, m, k = i.stroke(l, o), _ = c == 0 || c == 3 ? -1 : 1, [M, P] = i._found;
+      let c = i.side, f = c % 2, d, m, k = i.stroke(l, o), _ = c == 0 || c == 3 ? -1 : 1, [M, P] = i._found;
       if (i.label != null) {
-        let Ye = i.labelGap * _, st = Le((i._lpos + Ye) * re);
-        oo(i.labelFont[0], k, "center", c == 2 ? Zn : Go), g.save(), f == 1 ? (h = m = 0, g.translate(
+        let Ue = i.labelGap * _, st = Le((i._lpos + Ue) * re);
+        oo(i.labelFont[0], k, "center", c == 2 ? Zn : Go), g.save(), f == 1 ? (d = m = 0, g.translate(
           st,
           Le(ct + wt / 2)
-        ), g.rotate((c == 3 ? -Ml : Ml) / 2)) : (h = Le(tt + Ze / 2), m = st);
-        let ln = ji(i.label) ? i.label(l, o, M, P) : i.label;
-        g.fillText(ln, h, m), g.restore();
+        ), g.rotate((c == 3 ? -Ml : Ml) / 2)) : (d = Le(tt + Ze / 2), m = st);
+        let ln = Ui(i.label) ? i.label(l, o, M, P) : i.label;
+        g.fillText(ln, d, m), g.restore();
       }
       if (P == 0)
         continue;
-      let R = T[i.scale], C = f == 0 ? Ze : wt, j = f == 0 ? tt : ct, ie = i._splits, se = R.distr == 2 ? ie.map((Ye) => bt[Ye]) : ie, X = R.distr == 2 ? bt[ie[1]] - bt[ie[0]] : M, W = i.ticks, G = i.border, we = W.show ? W.size : 0, _e = Le(we * re), Ge = Le((i.alignTo == 2 ? i._size - we - i.gap : i.gap) * re), fe = i._rotate * -Ml / 180, Se = V(i._pos * re), nt = (_e + Ge) * _, Ue = Se + nt;
-      m = f == 0 ? Ue : 0, h = f == 1 ? Ue : 0;
+      let R = T[i.scale], C = f == 0 ? Ze : wt, j = f == 0 ? tt : ct, ie = i._splits, se = R.distr == 2 ? ie.map((Ue) => bt[Ue]) : ie, X = R.distr == 2 ? bt[ie[1]] - bt[ie[0]] : M, W = i.ticks, G = i.border, we = W.show ? W.size : 0, _e = Le(we * re), Ge = Le((i.alignTo == 2 ? i._size - we - i.gap : i.gap) * re), fe = i._rotate * -Ml / 180, Se = V(i._pos * re), nt = (_e + Ge) * _, je = Se + nt;
+      m = f == 0 ? je : 0, d = f == 1 ? je : 0;
       let pt = i.font[0], vt = i.align == 1 ? Dn : i.align == 2 ? ps : fe > 0 ? Dn : fe < 0 ? ps : f == 0 ? "center" : c == 3 ? ps : Dn, Lt = fe || f == 1 ? "middle" : c == 2 ? Zn : Go;
       oo(pt, k, vt, Lt);
-      let lt = i.font[1] * i.lineGap, ht = ie.map((Ye) => V(u(Ye, R, C, j))), xt = i._values;
-      for (let Ye = 0; Ye < xt.length; Ye++) {
-        let st = xt[Ye];
+      let lt = i.font[1] * i.lineGap, ht = ie.map((Ue) => V(u(Ue, R, C, j))), xt = i._values;
+      for (let Ue = 0; Ue < xt.length; Ue++) {
+        let st = xt[Ue];
         if (st != null) {
-          f == 0 ? h = ht[Ye] : m = ht[Ye], st = "" + st;
+          f == 0 ? d = ht[Ue] : m = ht[Ue], st = "" + st;
           let ln = st.indexOf(`
 `) == -1 ? [st] : st.split(/\n/gm);
-          for (let qe = 0; qe < ln.length; qe++) {
-            let Lo = ln[qe];
-            fe ? (g.save(), g.translate(h, m + qe * lt), g.rotate(fe), g.fillText(Lo, 0, 0), g.restore()) : g.fillText(Lo, h, m + qe * lt);
+          for (let Ye = 0; Ye < ln.length; Ye++) {
+            let Lo = ln[Ye];
+            fe ? (g.save(), g.translate(d, m + Ye * lt), g.rotate(fe), g.fillText(Lo, 0, 0), g.restore()) : g.fillText(Lo, d, m + Ye * lt);
           }
         }
       }
@@ -3233,7 +3240,7 @@ function Ie(e, t, n) {
     });
   }
   let gl = !1, Xl = !1, Un = [];
-  function Hr() {
+  function jr() {
     Xl = !1;
     for (let o = 0; o < Un.length; o++)
       Ne(...Un[o]);
@@ -3242,23 +3249,23 @@ function Ie(e, t, n) {
   function Sn() {
     gl || (ou(uo), gl = !0);
   }
-  function jr(o, i = !1) {
-    gl = !0, Xl = i, o(l), uo(), i && Un.length > 0 && queueMicrotask(Hr);
+  function Ur(o, i = !1) {
+    gl = !0, Xl = i, o(l), uo(), i && Un.length > 0 && queueMicrotask(jr);
   }
-  l.batch = jr;
+  l.batch = Ur;
   function uo() {
-    if ($l && (Or(), $l = !1), wn && (Lr(), wn = !1), ul) {
-      if (be(A, Dn, de), be(A, Zn, Ee), be(A, Xn, q), be(A, el, D), be(L, Dn, de), be(L, Zn, Ee), be(L, Xn, q), be(L, el, D), be(w, Xn, zt), be(w, el, Kt), x.width = Le(zt * re), x.height = Le(Kt * re), y.forEach(({ _el: o, _show: i, _size: c, _pos: f, side: h }) => {
+    if ($l && (Nr(), $l = !1), wn && (Pr(), wn = !1), ul) {
+      if (be(A, Dn, de), be(A, Zn, Ee), be(A, Xn, q), be(A, el, D), be(L, Dn, de), be(L, Zn, Ee), be(L, Xn, q), be(L, el, D), be(w, Xn, zt), be(w, el, Kt), x.width = Le(zt * re), x.height = Le(Kt * re), y.forEach(({ _el: o, _show: i, _size: c, _pos: f, side: d }) => {
         if (o != null)
           if (i) {
-            let m = h === 3 || h === 0 ? c : 0, k = h % 2 == 1;
+            let m = d === 3 || d === 0 ? c : 0, k = d % 2 == 1;
             be(o, k ? "left" : "top", f - m), be(o, k ? "width" : "height", c), be(o, k ? "top" : "left", k ? Ee : de), be(o, k ? "height" : "width", k ? D : q), _s(o, rn);
           } else
             ot(o, rn);
       }), hl = yn = Wl = jl = Ul = Yl = ql = Kl = Hl = null, Qe = 1, Kn(!0), de != gn || Ee != Jt || q != Mt || D != Zt) {
         _n(!1);
         let o = q / Mt, i = D / Zt;
-        if (He && !Qt && N.left >= 0) {
+        if (We && !Qt && N.left >= 0) {
           N.left *= o, N.top *= i, Mn && Rt(Mn, Le(N.left), 0, q, D), An && Rt(An, 0, Le(N.top), q, D);
           for (let c = 0; c < ft.length; c++) {
             let f = ft[c];
@@ -3274,7 +3281,7 @@ function Ie(e, t, n) {
       }
       Ne("setSize"), ul = !1;
     }
-    zt > 0 && Kt > 0 && (g.clearRect(0, 0, x.width, x.height), Ne("drawClear"), Y.forEach((o) => o()), Ne("draw")), ge.show && fl && (wl(ge), fl = !1), He && Qt && (nn(null, !0, !1), Qt = !1), Q.show && Q.live && ut && (ls(), ut = !1), p || (p = !0, l.status = 1, Ne("ready")), jn = !1, gl = !1;
+    zt > 0 && Kt > 0 && (g.clearRect(0, 0, x.width, x.height), Ne("drawClear"), Y.forEach((o) => o()), Ne("draw")), ge.show && fl && (wl(ge), fl = !1), We && Qt && (nn(null, !0, !1), Qt = !1), Q.show && Q.live && ut && (ls(), ut = !1), p || (p = !0, l.status = 1, Ne("ready")), jn = !1, gl = !1;
   }
   l.redraw = (o, i) => {
     wn = i || !1, o !== !1 ? Ft(z, E.min, E.max) : Sn();
@@ -3299,7 +3306,7 @@ function Ie(e, t, n) {
   let ts, ns, Mn, An, fo, po, Tn, En, ho, mo, me, ke, $t = !1;
   const $e = N.drag;
   let Be = $e.x, Oe = $e.y;
-  He && (N.x && (ts = dt(Lc, L)), N.y && (ns = dt(Pc, L)), E.ori == 0 ? (Mn = ts, An = ns) : (Mn = ns, An = ts), me = N.left, ke = N.top);
+  We && (N.x && (ts = dt(Lc, L)), N.y && (ns = dt(Pc, L)), E.ori == 0 ? (Mn = ts, An = ns) : (Mn = ns, An = ts), me = N.left, ke = N.top);
   const ge = l.select = Ae({
     show: !0,
     over: !0,
@@ -3316,10 +3323,10 @@ function Ie(e, t, n) {
     }
   }
   l.setSelect = wl;
-  function Ur(o) {
+  function Yr(o) {
     if (S[o].show)
       Te && _s(ye[o], rn);
-    else if (Te && ot(ye[o], rn), He) {
+    else if (Te && ot(ye[o], rn), We) {
       let c = vn ? ft[0] : ft[o];
       c != null && Rt(c, -10, -10, q, D);
     }
@@ -3328,53 +3335,53 @@ function Ie(e, t, n) {
     es(o, { min: i, max: c });
   }
   function Tt(o, i, c, f) {
-    i.focus != null && Zr(o), i.show != null && S.forEach((h, m) => {
-      m > 0 && (o == m || o == null) && (h.show = i.show, Ur(m), s == 2 ? (Ft(h.facets[0].scale, null, null), Ft(h.facets[1].scale, null, null)) : Ft(h.scale, null, null), Sn());
+    i.focus != null && Qr(o), i.show != null && S.forEach((d, m) => {
+      m > 0 && (o == m || o == null) && (d.show = i.show, Yr(m), s == 2 ? (Ft(d.facets[0].scale, null, null), Ft(d.facets[1].scale, null, null)) : Ft(d.scale, null, null), Sn());
     }), c !== !1 && Ne("setSeries", o, i), f && Jn("setSeries", l, o, i);
   }
   l.setSeries = Tt;
-  function Yr(o, i) {
+  function qr(o, i) {
     Ae(J[o], i);
   }
-  function qr(o, i) {
+  function Kr(o, i) {
     o.fill = te(o.fill || null), o.dir = oe(o.dir, -1), i = i ?? J.length, J.splice(i, 0, o);
   }
-  function Kr(o) {
+  function Jr(o) {
     o == null ? J.length = 0 : J.splice(o, 1);
   }
-  l.addBand = qr, l.setBand = Yr, l.delBand = Kr;
-  function Jr(o, i) {
-    S[o].alpha = i, He && ft[o] != null && (ft[o].style.opacity = i), Te && ye[o] && (ye[o].style.opacity = i);
+  l.addBand = Kr, l.setBand = qr, l.delBand = Jr;
+  function Zr(o, i) {
+    S[o].alpha = i, We && ft[o] != null && (ft[o].style.opacity = i), Te && ye[o] && (ye[o].style.opacity = i);
   }
   let Bt, It, tn;
   const Pn = { focus: !0 };
-  function Zr(o) {
+  function Qr(o) {
     if (o != tn) {
       let i = o == null, c = At.alpha != 1;
-      S.forEach((f, h) => {
-        if (s == 1 || h > 0) {
-          let m = i || h == 0 || h == o;
-          f._focus = i ? null : m, c && Jr(h, m ? 1 : At.alpha);
+      S.forEach((f, d) => {
+        if (s == 1 || d > 0) {
+          let m = i || d == 0 || d == o;
+          f._focus = i ? null : m, c && Zr(d, m ? 1 : At.alpha);
         }
       }), tn = o, c && Sn();
     }
   }
-  Te && bn && je(Io, ae, (o) => {
+  Te && bn && He(Io, ae, (o) => {
     N._lock || (Xt(o), tn != null && Tt(null, Pn, !0, Me.setSeries));
   });
   function Et(o, i, c) {
     let f = T[i];
     c && (o = o / re - (f.ori == 1 ? Ee : de));
-    let h = q;
-    f.ori == 1 && (h = D, o = h - o), f.dir == -1 && (o = h - o);
-    let m = f._min, k = f._max, _ = o / h, M = m + (k - m) * _, P = f.distr;
+    let d = q;
+    f.ori == 1 && (d = D, o = d - o), f.dir == -1 && (o = d - o);
+    let m = f._min, k = f._max, _ = o / d, M = m + (k - m) * _, P = f.distr;
     return P == 3 ? On(10, M) : P == 4 ? Yc(M, f.asinh) : P == 100 ? f.bwd(M) : M;
   }
-  function Qr(o, i) {
+  function Xr(o, i) {
     let c = Et(o, z, i);
     return yt(c, t[0], Ce, ze);
   }
-  l.valToIdx = (o) => yt(o, t[0]), l.posToIdx = Qr, l.posToVal = Et, l.valToPos = (o, i, c) => T[i].ori == 0 ? a(
+  l.valToIdx = (o) => yt(o, t[0]), l.posToIdx = Xr, l.posToVal = Et, l.valToPos = (o, i, c) => T[i].ori == 0 ? a(
     o,
     T[i],
     c ? Ze : q,
@@ -3394,7 +3401,7 @@ function Ie(e, t, n) {
     be(Ln, Zn, ge.top = o), be(Ln, el, ge.height = i);
   }
   let Yn = E.ori == 0 ? go : wo, qn = E.ori == 1 ? go : wo;
-  function Xr() {
+  function ea() {
     if (Te && Q.live)
       for (let o = s == 2 ? 1 : 0; o < S.length; o++) {
         if (o == 0 && at)
@@ -3409,22 +3416,22 @@ function Ie(e, t, n) {
       ue[f] = c;
     }) : Zc(o.idx) || ue.fill(o.idx), Q.idx = ue[0]), Te && Q.live) {
       for (let c = 0; c < S.length; c++)
-        (c > 0 || s == 1 && !at) && ea(c, ue[c]);
-      Xr();
+        (c > 0 || s == 1 && !at) && ta(c, ue[c]);
+      ea();
     }
     ut = !1, i !== !1 && Ne("setLegend");
   }
   l.setLegend = ls;
-  function ea(o, i) {
-    let c = S[o], f = o == 0 && K == 2 ? bt : t[o], h;
-    at ? h = c.values(l, o, i) ?? Gt : (h = c.value(l, i == null ? null : f[i], o, i), h = h == null ? Gt : { _: h }), Q.values[o] = h;
+  function ta(o, i) {
+    let c = S[o], f = o == 0 && K == 2 ? bt : t[o], d;
+    at ? d = c.values(l, o, i) ?? Gt : (d = c.value(l, i == null ? null : f[i], o, i), d = d == null ? Gt : { _: d }), Q.values[o] = d;
   }
   function nn(o, i, c) {
-    ho = me, mo = ke, [me, ke] = N.move(l, me, ke), N.left = me, N.top = ke, He && (Mn && Rt(Mn, Le(me), 0, q, D), An && Rt(An, 0, Le(ke), q, D));
-    let f, h = Ce > ze;
+    ho = me, mo = ke, [me, ke] = N.move(l, me, ke), N.left = me, N.top = ke, We && (Mn && Rt(Mn, Le(me), 0, q, D), An && Rt(An, 0, Le(ke), q, D));
+    let f, d = Ce > ze;
     Bt = pe, It = null;
     let m = E.ori == 0 ? q : D, k = E.ori == 1 ? q : D;
-    if (me < 0 || Ve == 0 || h) {
+    if (me < 0 || Ve == 0 || d) {
       f = N.idx = null;
       for (let _ = 0; _ < S.length; _++) {
         let M = ft[_];
@@ -3438,9 +3445,9 @@ function Ie(e, t, n) {
       for (let G = s == 2 ? 1 : 0; G < S.length; G++) {
         let we = S[G], _e = ue[G], Ge = _e == null ? null : s == 1 ? t[G][_e] : t[G][1][_e], fe = N.dataIdx(l, G, f, M), Se = fe == null ? null : s == 1 ? t[G][fe] : t[G][1][fe];
         if (ut = ut || Se != Ge || fe != _e, ue[G] = fe, G > 0 && we.show) {
-          let nt = fe == null ? -10 : fe == f ? P : O(s == 1 ? t[0][fe] : t[G][0][fe], E, m, 0), Ue = Se == null ? -10 : H(Se, s == 1 ? T[we.scale] : T[we.facets[1].scale], k, 0);
+          let nt = fe == null ? -10 : fe == f ? P : O(s == 1 ? t[0][fe] : t[G][0][fe], E, m, 0), je = Se == null ? -10 : H(Se, s == 1 ? T[we.scale] : T[we.facets[1].scale], k, 0);
           if (bn && Se != null) {
-            let pt = E.ori == 1 ? me : ke, vt = Pe(At.dist(l, G, fe, Ue, pt));
+            let pt = E.ori == 1 ? me : ke, vt = Pe(At.dist(l, G, fe, je, pt));
             if (vt < Bt) {
               let Lt = At.bias;
               if (Lt != 0) {
@@ -3455,19 +3462,19 @@ function Ie(e, t, n) {
           }
           if (ut || vn) {
             let pt, vt;
-            E.ori == 0 ? (pt = nt, vt = Ue) : (pt = Ue, vt = nt);
-            let Lt, lt, ht, xt, Pt, Ye, st = !0, ln = Fe.bbox;
+            E.ori == 0 ? (pt = nt, vt = je) : (pt = je, vt = nt);
+            let Lt, lt, ht, xt, Pt, Ue, st = !0, ln = Fe.bbox;
             if (ln != null) {
               st = !1;
-              let qe = ln(l, G);
-              ht = qe.left, xt = qe.top, Lt = qe.width, lt = qe.height;
+              let Ye = ln(l, G);
+              ht = Ye.left, xt = Ye.top, Lt = Ye.width, lt = Ye.height;
             } else
               ht = pt, xt = vt, Lt = lt = Fe.size(l, G);
-            if (Ye = Fe.fill(l, G), Pt = Fe.stroke(l, G), vn)
-              G == It && Bt <= At.prox && (R = ht, C = xt, j = Lt, ie = lt, se = st, X = Ye, W = Pt);
+            if (Ue = Fe.fill(l, G), Pt = Fe.stroke(l, G), vn)
+              G == It && Bt <= At.prox && (R = ht, C = xt, j = Lt, ie = lt, se = st, X = Ue, W = Pt);
             else {
-              let qe = ft[G];
-              qe != null && (xn[G] = ht, kn[G] = xt, Ko(qe, Lt, lt, st), Yo(qe, Ye, Pt), Rt(qe, mt(ht), mt(xt), q, D));
+              let Ye = ft[G];
+              Ye != null && (xn[G] = ht, kn[G] = xt, Ko(Ye, Lt, lt, st), Yo(Ye, Ue, Pt), Rt(Ye, mt(ht), mt(xt), q, D));
             }
           }
         }
@@ -3484,8 +3491,8 @@ function Ie(e, t, n) {
       if (o != null) {
         let [_, M] = Me.scales, [P, R] = Me.match, [C, j] = o.cursor.sync.scales, ie = o.cursor.drag;
         if (Be = ie._x, Oe = ie._y, Be || Oe) {
-          let { left: se, top: X, width: W, height: G } = o.select, we = o.scales[C].ori, _e = o.posToVal, Ge, fe, Se, nt, Ue, pt = _ != null && P(_, C), vt = M != null && R(M, j);
-          pt && Be ? (we == 0 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = T[_], nt = O(_e(Ge, C), Se, m, 0), Ue = O(_e(Ge + fe, C), Se, m, 0), Yn(_t(nt, Ue), Pe(Ue - nt))) : Yn(0, m), vt && Oe ? (we == 1 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = T[M], nt = H(_e(Ge, j), Se, k, 0), Ue = H(_e(Ge + fe, j), Se, k, 0), qn(_t(nt, Ue), Pe(Ue - nt))) : qn(0, k);
+          let { left: se, top: X, width: W, height: G } = o.select, we = o.scales[C].ori, _e = o.posToVal, Ge, fe, Se, nt, je, pt = _ != null && P(_, C), vt = M != null && R(M, j);
+          pt && Be ? (we == 0 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = T[_], nt = O(_e(Ge, C), Se, m, 0), je = O(_e(Ge + fe, C), Se, m, 0), Yn(_t(nt, je), Pe(je - nt))) : Yn(0, m), vt && Oe ? (we == 1 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = T[M], nt = H(_e(Ge, j), Se, k, 0), je = H(_e(Ge + fe, j), Se, k, 0), qn(_t(nt, je), Pe(je - nt))) : qn(0, k);
         } else
           is();
       } else {
@@ -3524,10 +3531,10 @@ function Ie(e, t, n) {
   function Kn(o = !1) {
     o ? Wt = null : (Wt = L.getBoundingClientRect(), Ne("syncRect", Wt));
   }
-  function bo(o, i, c, f, h, m, k) {
-    N._lock || $t && o != null && o.movementX == 0 && o.movementY == 0 || (ss(o, i, c, f, h, m, k, !1, o != null), o != null ? nn(null, !0, !0) : nn(i, !0, !1));
+  function bo(o, i, c, f, d, m, k) {
+    N._lock || $t && o != null && o.movementX == 0 && o.movementY == 0 || (ss(o, i, c, f, d, m, k, !1, o != null), o != null ? nn(null, !0, !0) : nn(i, !0, !1));
   }
-  function ss(o, i, c, f, h, m, k, _, M) {
+  function ss(o, i, c, f, d, m, k, _, M) {
     if (Wt == null && Kn(!1), Xt(o), o != null)
       c = o.clientX - Wt.left, f = o.clientY - Wt.top;
     else {
@@ -3535,8 +3542,8 @@ function Ie(e, t, n) {
         me = -10, ke = -10;
         return;
       }
-      let [P, R] = Me.scales, C = i.cursor.sync, [j, ie] = C.values, [se, X] = C.scales, [W, G] = Me.match, we = i.axes[0].side % 2 == 1, _e = E.ori == 0 ? q : D, Ge = E.ori == 1 ? q : D, fe = we ? m : h, Se = we ? h : m, nt = we ? f : c, Ue = we ? c : f;
-      if (se != null ? c = W(P, se) ? u(j, T[P], _e, 0) : -10 : c = _e * (nt / fe), X != null ? f = G(R, X) ? u(ie, T[R], Ge, 0) : -10 : f = Ge * (Ue / Se), E.ori == 1) {
+      let [P, R] = Me.scales, C = i.cursor.sync, [j, ie] = C.values, [se, X] = C.scales, [W, G] = Me.match, we = i.axes[0].side % 2 == 1, _e = E.ori == 0 ? q : D, Ge = E.ori == 1 ? q : D, fe = we ? m : d, Se = we ? d : m, nt = we ? f : c, je = we ? c : f;
+      if (se != null ? c = W(P, se) ? u(j, T[P], _e, 0) : -10 : c = _e * (nt / fe), X != null ? f = G(R, X) ? u(ie, T[R], Ge, 0) : -10 : f = Ge * (je / Se), E.ori == 1) {
         let pt = c;
         c = f, f = pt;
       }
@@ -3553,13 +3560,13 @@ function Ie(e, t, n) {
     wl(os, !1);
   }
   let vo, xo, ko, yo;
-  function _o(o, i, c, f, h, m, k) {
-    $t = !0, Be = Oe = $e._x = $e._y = !1, ss(o, i, c, f, h, m, k, !0, !1), o != null && (je(ds, ks, So, !1), Jn($o, l, Tn, En, q, D, null));
+  function _o(o, i, c, f, d, m, k) {
+    $t = !0, Be = Oe = $e._x = $e._y = !1, ss(o, i, c, f, d, m, k, !0, !1), o != null && (He(ds, ks, So, !1), Jn($o, l, Tn, En, q, D, null));
     let { left: _, top: M, width: P, height: R } = ge;
     vo = _, xo = M, ko = P, yo = R;
   }
-  function So(o, i, c, f, h, m, k) {
-    $t = $e._x = $e._y = !1, ss(o, i, c, f, h, m, k, !1, !0);
+  function So(o, i, c, f, d, m, k) {
+    $t = $e._x = $e._y = !1, ss(o, i, c, f, d, m, k, !1, !0);
     let { left: _, top: M, width: P, height: R } = ge, C = P > 0 || R > 0, j = vo != _ || xo != M || ko != P || yo != R;
     if (C && j && wl(ge), $e.setScale && C && j) {
       let ie = _, se = P, X = M, W = R;
@@ -3580,7 +3587,7 @@ function Ie(e, t, n) {
     } else N.lock && (N._lock = !N._lock, nn(i, !0, o != null));
     o != null && (mn(ds, ks), Jn(ds, l, me, ke, q, D, null));
   }
-  function ta(o, i, c, f, h, m, k) {
+  function na(o, i, c, f, d, m, k) {
     if (N._lock)
       return;
     Xt(o);
@@ -3591,7 +3598,7 @@ function Ie(e, t, n) {
     }
     me = -10, ke = -10, ue.fill(null), nn(null, !0, !0), _ && ($t = _);
   }
-  function Mo(o, i, c, f, h, m, k) {
+  function Mo(o, i, c, f, d, m, k) {
     N._lock || (Xt(o), Il(), is(), o != null && Jn(Wo, l, me, ke, q, D, null));
   }
   function Ao() {
@@ -3600,11 +3607,11 @@ function Ie(e, t, n) {
   cn(Al, Bn, Ao);
   const Rn = {};
   Rn.mousedown = _o, Rn.mousemove = bo, Rn.mouseup = So, Rn.dblclick = Mo, Rn.setSeries = (o, i, c, f) => {
-    let h = Me.match[2];
-    c = h(l, i, c), c != -1 && Tt(c, f, !0, !1);
-  }, He && (je($o, L, _o), je(hs, L, bo), je(Fo, L, (o) => {
+    let d = Me.match[2];
+    c = d(l, i, c), c != -1 && Tt(c, f, !0, !1);
+  }, We && (He($o, L, _o), He(hs, L, bo), He(Fo, L, (o) => {
     Xt(o), Kn(!1);
-  }), je(Io, L, ta), je(Wo, L, Mo), Ls.add(l), l.syncRect = Kn);
+  }), He(Io, L, na), He(Wo, L, Mo), Ls.add(l), l.syncRect = Kn);
   const bl = l.hooks = e.hooks || {};
   function Ne(o, i, c) {
     Xl ? Un.push([o, i, c]) : o in bl && bl[o].forEach((f) => {
@@ -3627,23 +3634,23 @@ function Ie(e, t, n) {
     values: [null, null]
   }, N.sync);
   Me.match.length == 2 && Me.match.push(To), N.sync = Me;
-  const Eo = Me.key, rs = mr(Eo);
-  function Jn(o, i, c, f, h, m, k) {
-    Me.filters.pub(o, i, c, f, h, m, k) && rs.pub(o, i, c, f, h, m, k);
+  const Eo = Me.key, rs = gr(Eo);
+  function Jn(o, i, c, f, d, m, k) {
+    Me.filters.pub(o, i, c, f, d, m, k) && rs.pub(o, i, c, f, d, m, k);
   }
   rs.sub(l);
-  function na(o, i, c, f, h, m, k) {
-    Me.filters.sub(o, i, c, f, h, m, k) && Rn[o](null, i, c, f, h, m, k);
+  function la(o, i, c, f, d, m, k) {
+    Me.filters.sub(o, i, c, f, d, m, k) && Rn[o](null, i, c, f, d, m, k);
   }
-  l.pub = na;
-  function la() {
-    rs.unsub(l), Ls.delete(l), qt.clear(), Ss(Al, Bn, Ao), d.remove(), ae?.remove(), Ne("destroy");
+  l.pub = la;
+  function sa() {
+    rs.unsub(l), Ls.delete(l), qt.clear(), Ss(Al, Bn, Ao), h.remove(), ae?.remove(), Ne("destroy");
   }
-  l.destroy = la;
+  l.destroy = sa;
   function as() {
     Ne("init", e, t), lo(t || e.data, !1), I[z] ? es(z, I[z]) : Il(), fl = ge.show && (ge.width > 0 || ge.height > 0), Qt = ut = !0, Fl(e.width, e.height);
   }
-  return S.forEach(to), y.forEach(Br), n ? n instanceof HTMLElement ? (n.appendChild(d), as()) : n(l, as) : as(), l;
+  return S.forEach(to), y.forEach(Or), n ? n instanceof HTMLElement ? (n.appendChild(h), as()) : n(l, as) : as(), l;
 }
 Ie.assign = Ae;
 Ie.fmtNum = Hs;
@@ -3654,20 +3661,20 @@ Ie.orient = pn;
 Ie.pxRatio = re;
 Ie.join = su;
 Ie.fmtDate = Us, Ie.tzDate = mu;
-Ie.sync = mr;
+Ie.sync = gr;
 {
   Ie.addGap = Zu, Ie.clipGaps = Bl;
   let e = Ie.paths = {
-    points: kr
+    points: yr
   };
-  e.linear = _r, e.stepped = ef, e.bars = tf, e.spline = lf;
+  e.linear = Sr, e.stepped = ef, e.bars = tf, e.spline = lf;
 }
 const _i = 2 ** 30, Si = 104;
 function Vl(e, t) {
   const [, , n, l, s, a, r, u] = e ?? [0, ""];
   return t === "vram" ? { ours: n ?? null, other: s ?? null, evictable: a ?? null } : { ours: l ?? null, other: r ?? null, evictable: u ?? null };
 }
-function Tr(e, t) {
+function Er(e, t) {
   const n = e.plan.snapshot?.[`${t}_total_bytes`];
   return (e.curve.some((s) => Vl(s, t).other != null) ? n : zs(e.plan.snapshot, t)) ?? null;
 }
@@ -3706,7 +3713,7 @@ class gf {
     return getComputedStyle(this.place).getPropertyValue(t).trim() || "#888";
   }
   end() {
-    return ((this.run && Tr(this.run, this.axis)) ?? 0) / _i;
+    return ((this.run && Er(this.run, this.axis)) ?? 0) / _i;
   }
   options() {
     const t = { stroke: () => this.colour("--lp-dim"), grid: { show: !1 }, font: "11px sans-serif" }, n = (s, a) => ({ stroke: () => this.colour(s), width: a, points: { show: !1 } }), l = `--lp-${this.axis}`;
@@ -3740,10 +3747,10 @@ class gf {
   bands(t) {
     const { ctx: n, bbox: l } = t;
     n.save(), n.font = `${10 * devicePixelRatio}px sans-serif`, n.textAlign = "left", n.textBaseline = "alphabetic", this.phases().forEach(([s, a, r], u) => {
-      const p = t.valToPos(a, "x", !0), d = t.valToPos(r, "x", !0) - p;
-      n.fillStyle = this.colour("--lp-line"), n.globalAlpha = u % 2 ? 0.25 : 0.5, n.fillRect(p, l.top, d, l.height), n.globalAlpha = 1, n.fillStyle = this.colour("--lp-dim");
+      const p = t.valToPos(a, "x", !0), h = t.valToPos(r, "x", !0) - p;
+      n.fillStyle = this.colour("--lp-line"), n.globalAlpha = u % 2 ? 0.25 : 0.5, n.fillRect(p, l.top, h, l.height), n.globalAlpha = 1, n.fillStyle = this.colour("--lp-dim");
       const x = fn(s, this.run?.curve.map((g) => g[1]));
-      n.measureText(x).width < d - 6 * devicePixelRatio && n.fillText(x, p + 3 * devicePixelRatio, l.top + 10 * devicePixelRatio);
+      n.measureText(x).width < h - 6 * devicePixelRatio && n.fillText(x, p + 3 * devicePixelRatio, l.top + 10 * devicePixelRatio);
     }), n.restore();
   }
   /** A dashed line where memory ends. */
@@ -3773,19 +3780,19 @@ class Mi {
   draw(t) {
     const n = Vl(t.curve.at(-1), this.axis);
     if (this.box.hidden = t.curve.length < 2 || n.ours == null, this.box.hidden) return;
-    const l = Tr(t, this.axis), s = [
+    const l = Er(t, this.axis), s = [
       [`lp-key-${this.axis}`, v("now.ours", { amount: Xe(n.ours) })],
       ...n.other == null ? [] : [["lp-key-other", v("now.other", { amount: Xe(n.other) })]],
       ...n.evictable == null ? [] : [["lp-key-evictable", v("now.evictable", { amount: Xe(n.evictable) })]]
     ], a = l == null ? "" : v("now.of", { amount: Xe(l) });
     Re(
       this.words,
-      b("b", {}, We(this.axis)),
+      b("b", {}, Ke(this.axis)),
       ...s.map(([u, p]) => b("span", {}, b("i", { class: u, "aria-hidden": "true" }), p)),
       a && b("span", {}, b("i.lp-key-cap", { "aria-hidden": "true" }), a)
     );
     const r = Yt([...s.map(([, u]) => u), a].filter(Boolean));
-    this.place.setAttribute("aria-label", v("now.curve", { axis: We(this.axis), text: r })), this.curve ??= new gf(this.place, this.axis), this.curve.show(t);
+    this.place.setAttribute("aria-label", v("now.curve", { axis: Ke(this.axis), text: r })), this.curve ??= new gf(this.place, this.axis), this.curve.show(t);
   }
   redraw() {
     this.curve?.redraw();
@@ -3820,14 +3827,15 @@ class wf {
       a == null ? "" : v("now.left", { time: zn(a) })
     ].filter(Boolean);
     this.title.textContent = v("now.head", { what: Yt(u) }), this.announce(t, r), this.progress.hidden = !s, this.progress.setAttribute("aria-valuemax", String(s ?? 0)), this.progress.setAttribute("aria-valuenow", String(l ?? 0)), this.bar.style.width = `${s ? 100 * (l ?? 0) / s : 0}%`;
-    for (const p of this.memories) p.draw(t);
+    for (const h of this.memories) h.draw(t);
+    const p = Ni(t);
     Re(
       this.rest,
-      Bs(Oi(t)),
-      Os(!0),
+      Bs(p),
+      Os(p, !0),
       vf(t),
       n?.startsWith("sample") ? bf(t, n) : null,
-      ...t.notices.slice(-3).map((p) => Dt("p.lp-notice", p))
+      ...t.notices.slice(-3).map((h) => Dt("p.lp-notice", h))
     );
   }
   redraw() {
@@ -3848,21 +3856,21 @@ function bf(e, t) {
     "div",
     {},
     b("h4", {}, v("section.blocks", { count: Ns(n).length })),
-    Vi(e.plan, t)
+    $i(e.plan, t)
   ) : null;
 }
 function vf(e) {
   const t = e.plan.snapshot, n = [
     ["vram", t?.vram_total_bytes, t?.vram_free_bytes],
     ["ram", t?.ram_total_bytes, t?.ram_available_bytes]
-  ].flatMap(([l, s, a]) => s && a != null && Vl(e.curve.at(-1), l).other == null ? [v("now.held", { amount: Xe(s - a), axis: We(l) })] : []);
+  ].flatMap(([l, s, a]) => s && a != null && Vl(e.curve.at(-1), l).other == null ? [v("now.held", { amount: Xe(s - a), axis: Ke(l) })] : []);
   return n.length ? b("p.lp-dim", {}, v("now.planned", { parts: n.join(v("list.and")) })) : null;
 }
 const Ai = "http://www.w3.org/2000/svg", xf = 12;
 function kf(e, t) {
   if (!t.length)
     return Re(e), !1;
-  const n = [v("past.when"), v("past.size"), v("past.forecast"), v("past.took"), We("vram")];
+  const n = [v("past.when"), v("past.size"), v("past.forecast"), v("past.took"), Ke("vram")];
   return Re(
     e,
     b(
@@ -3875,7 +3883,7 @@ function kf(e, t) {
   ), !0;
 }
 function yf(e) {
-  const t = new Date(e.started_unix_seconds * 1e3), n = ol() === "en" ? void 0 : ol(), l = t.toLocaleTimeString(n, { hour: "2-digit", minute: "2-digit" }), s = t.toLocaleDateString(n, { month: "short", day: "numeric" }), r = t.toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? v("past.today", { time: l }) : v("past.other_day", { day: s, time: l }), u = e.status === "done" ? il(e.measured_seconds) : Na(e.status);
+  const t = new Date(e.started_unix_seconds * 1e3), n = ol() === "en" ? void 0 : ol(), l = t.toLocaleTimeString(n, { hour: "2-digit", minute: "2-digit" }), s = t.toLocaleDateString(n, { month: "short", day: "numeric" }), r = t.toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? v("past.today", { time: l }) : v("past.other_day", { day: s, time: l }), u = e.status === "done" ? il(e.measured_seconds) : Ga(e.status);
   return b(
     "tr",
     {},
@@ -3893,7 +3901,7 @@ function _f(e) {
     count: t.length,
     time: Sl(n.at(-1) ?? null),
     vram: Sl(l.at(-1) ?? null)
-  }), u = (p, d) => b("span", {}, b("i", { class: p, "aria-hidden": "true" }), d);
+  }), u = (p, h) => b("span", {}, b("i", { class: p, "aria-hidden": "true" }), h);
   return b(
     "div.lp-errors",
     {},
@@ -3906,7 +3914,7 @@ function _f(e) {
       { colour: "var(--lp-fg)", values: n },
       { colour: "var(--lp-vram)", values: l }
     ]),
-    b("div.lp-legend", {}, u("lp-key-time", v("past.time")), u("lp-key-vram", We("vram"))),
+    b("div.lp-legend", {}, u("lp-key-time", v("past.time")), u("lp-key-vram", Ke("vram"))),
     b("div.lp-dim", {}, r)
   );
 }
@@ -3931,10 +3939,10 @@ function Sf(e, t, n) {
       "stroke-dasharray": w,
       "vector-effect": "non-scaling-stroke"
     })
-  ), d = (x) => s / 2 - (s / 2 - a) * x / e;
-  p(`0,${d(0)} ${l},${d(0)}`, "var(--lp-dim)", "3 3");
+  ), h = (x) => s / 2 - (s / 2 - a) * x / e;
+  p(`0,${h(0)} ${l},${h(0)}`, "var(--lp-dim)", "3 3");
   for (const { colour: x, values: g } of n)
-    p(g.flatMap((w, A) => w == null ? [] : [`${a + (l - 2 * a) * A / (g.length - 1)},${d(w)}`]).join(" "), x, "");
+    p(g.flatMap((w, A) => w == null ? [] : [`${a + (l - 2 * a) * A / (g.length - 1)},${h(w)}`]).join(" "), x, "");
   return r;
 }
 const Ti = 2 ** 30, Mf = 4, Af = {
@@ -3954,7 +3962,7 @@ class Tf {
   draw(t) {
     const { vramGib: n, lines: l, error: s } = t.map;
     this.box.hidden = !n.length;
-    const a = [...Pi].reverse(), r = Object.values(l).flat().flatMap((A) => A.fits ? A.total_seconds ?? [] : []), [u, p] = [Math.min(...r), Math.max(...r)], d = Pf(t.machine, n, a);
+    const a = [...Pi].reverse(), r = Object.values(l).flat().flatMap((A) => A.fits ? A.total_seconds ?? [] : []), [u, p] = [Math.min(...r), Math.max(...r)], h = Pf(t.machine, n, a);
     this.at[1] = Math.max(0, Math.min(this.at[1], n.length - 1));
     const x = b("h4", { id: "lowpeak-map" }, v("section.map")), g = b(
       "tr",
@@ -3967,7 +3975,7 @@ class Tf {
       b("th", { scope: "row", role: "rowheader" }, String(A)),
       ...n.map((B, V) => {
         const F = l[A]?.[V], S = F?.total_seconds ? F.total_seconds / u : 1, y = Math.log(S) / Math.log(Math.max(Mf, p / u));
-        return this.cell(F, B, A, L, V, y, d[0] === L && d[1] === V);
+        return this.cell(F, B, A, L, V, y, h[0] === L && h[1] === V);
       })
     ));
     Re(
@@ -4002,8 +4010,8 @@ class Tf {
       tabindex: s === this.at[0] && a === this.at[1] ? 0 : -1,
       "data-key": `cell-${s}-${a}`,
       onclick: () => this.choose(s, a, n, l),
-      onkeydown: (d) => {
-        ["Enter", " "].includes(d.key) && (d.preventDefault(), this.choose(s, a, n, l));
+      onkeydown: (h) => {
+        ["Enter", " "].includes(h.key) && (h.preventDefault(), this.choose(s, a, n, l));
       }
     }, t ? t.fits ? Lf(t.total_seconds) : "–" : "…");
   }
@@ -4053,7 +4061,7 @@ class Rf {
         { value: s },
         v("what_if.option", { name: a, amount: Xe(r * 2 ** 30, 0) })
       ))
-    ), this.vram = Ei(We("vram"), ba, (s) => t.whatIf({ vramGib: s })), this.ram = Ei(We("ram"), va, (s) => t.whatIf({ ramGib: s })), this.card.addEventListener("change", () => {
+    ), this.vram = Ei(Ke("vram"), va, (s) => t.whatIf({ vramGib: s })), this.ram = Ei(Ke("ram"), xa, (s) => t.whatIf({ ramGib: s })), this.card.addEventListener("change", () => {
       const s = vs.find(([a]) => a === this.card.value);
       t.whatIf({ card: this.card.value, ...s ? { vramGib: s[2] } : {} });
     }), this.heat = new Tf(t), l.append(b(
@@ -4093,24 +4101,24 @@ function Ei(e, t, n) {
 class Df {
   constructor(t, n) {
     this.panel = n;
-    const l = b("span.lp-dim"), s = b("div"), [a, r] = Cf("div.lp-before", { role: "status", "aria-live": "polite" }), u = b("h3.lp-title", {}, v("section.canvas")), [p, d] = an(v("section.bars")), [x, g, w] = an(""), [A, L] = an(v("section.why"), !0), B = new Rf(n);
+    const l = b("span.lp-dim"), s = b("div"), [a, r] = Cf("div.lp-before", { role: "status", "aria-live": "polite" }), u = b("h3.lp-title", {}, v("section.canvas")), [p, h] = an(v("section.bars")), [x, g, w] = an(""), [A, L] = an(v("section.why"), !0), B = new Rf(n);
     this.during = new wf();
     const V = new dc(), [F, S] = an(v("section.past"), !0);
     F.classList.add("lp-past"), this.parts = [
-      { of: (y) => [y.machine], draw: (y) => Re(l, Ga(y.machine)) },
+      { of: (y) => [y.machine], draw: (y) => Re(l, Va(y.machine)) },
       { of: (y) => [y.serverError, y.notices], draw: (y) => zf(s, y) },
       { of: (y) => [y.active], draw: (y) => this.during.draw(y.active) },
       {
         of: (y) => [y.plan, y.planBusy, y.planError, y.active != null],
         draw: (y) => {
-          r.classList.toggle("lp-busy", y.planBusy), cc(r, d, y, n), p.hidden = !d.childElementCount || y.active != null, x.hidden = !fc(w, g, y) || y.active != null, u.hidden = y.active == null, A.hidden = !pc(L, y);
+          r.classList.toggle("lp-busy", y.planBusy), cc(r, h, y, n), p.hidden = !h.childElementCount || y.active != null, x.hidden = !fc(w, g, y) || y.active != null, u.hidden = y.active == null, A.hidden = !pc(L, y);
         }
       },
       { of: (y) => [y.whatIf, y.map, y.plan, y.machine], draw: (y) => B.draw(y) },
       { of: (y) => [y.last], draw: (y) => V.draw(y.last) },
       { of: (y) => [y.runs], draw: (y) => F.hidden = !kf(S, y.runs) }
     ], this.root.append(
-      b("style", {}, Ba + Oa),
+      b("style", {}, Oa + Na),
       b("div.lp-head", {}, b("h2", {}, "Lowpeak"), l),
       s,
       this.during.box,
@@ -4168,7 +4176,7 @@ function zf(e, t) {
 cs.registerExtension({
   name: "Lowpeak.Panel",
   setup() {
-    const e = new za(new ga(cs, sa));
+    const e = new Ba(new wa(cs, oa));
     let t;
     cs.extensionManager.registerSidebarTab({
       id: "lowpeak",

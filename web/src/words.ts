@@ -78,7 +78,7 @@ export interface Verdict {
 export function verdict(plan: PlanDocument): Verdict {
   if (plan.fits === false) return refusal(plan);
   const range = plan.seconds_range;
-  const limit = longest(plan)?.limited_by;
+  const limit = plan.total_seconds == null ? null : longest(plan)?.limited_by;
   const used = (["vram", "ram"] as Axis[]).flatMap((axis) => {
     const peak = peakOf(plan, axis);
     const free = freeBytes(plan.snapshot, axis);
@@ -95,7 +95,8 @@ export function verdict(plan: PlanDocument): Verdict {
   ];
   return {
     tone: "ok",
-    head: t("verdict.fits", { time: duration(plan.total_seconds) }),
+    head: plan.total_seconds == null ? t("verdict.fits_alone") :
+      t("verdict.fits", { time: duration(plan.total_seconds) }),
     detail: parts.filter(Boolean).join(t("list.stop")) + t("list.end"),
   };
 }

@@ -98,3 +98,9 @@ test("signs are real minus signs", () => {
   expect(signed(0.3)).toBe("0 %");
   expect(signed(null)).toBe("–");
 });
+
+test("a plan without times says so", () => {
+  expect(verdict({ ...PLAN, total_seconds: null, seconds_range: null }).head).toBe(
+    "Fits. The time is unknown here");
+  expect(verdict({ ...PLAN, total_seconds: null }).detail).not.toContain("Limited");
+});

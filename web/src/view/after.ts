@@ -50,7 +50,7 @@ export class After {
       run.status === "failed" ? engine("div.lp-dim", detail) :
         h("div.lp-dim", {}, detail || sizeText(run.request)),
       rows.length ? drawRows(rows) : null,
-      rows.length ? drawLegend(true) : null,
+      rows.length ? drawLegend(rows, true) : null,
       words.length ? h("ul", {}, ...words.map((line) => h("li", {}, line))) : null,
       ...run.notices.slice(-5).map((text) => engine("p.lp-notice", text)),
       loras(run.report.lora),

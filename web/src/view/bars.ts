@@ -19,7 +19,8 @@ function drawRow(row: BarRow): HTMLElement {
     h("div.lp-bars", {}, ...row.bars.map(drawBar)),
     took == null
       ? h("span.lp-time", { title: t("bar.time") }, planned)
-      : h("span.lp-time", { title: t("bar.both") }, h("b", {}, clock(took)), t("bar.of", { time: planned })),
+      : h("span.lp-time", { title: t("bar.both") }, h("b", {}, clock(took)),
+          planned && t("bar.of", { time: planned })),
   );
 }
 
@@ -42,14 +43,15 @@ function drawBar(bar: Bar): HTMLElement {
   );
 }
 
-export function drawLegend(withMeasured: boolean): HTMLElement {
+export function drawLegend(rows: BarRow[], withMeasured: boolean): HTMLElement {
+  const axes = (["vram", "ram"] as const).filter((axis) =>
+    rows.some((row) => row.bars.some((bar) => bar.axis === axis)));
   const item = (kind: string, text: string) =>
     h("span", {}, h("i", { class: kind, "aria-hidden": "true" }), text);
   return h(
     "div.lp-legend",
     {},
-    item("lp-key-vram", axisName("vram")),
-    item("lp-key-ram", axisName("ram")),
+    ...axes.map((axis) => item(`lp-key-${axis}`, axisName(axis))),
     item("lp-key-margin", t("legend.margin")),
     item("lp-key-cap", t("legend.end")),
     withMeasured && item("lp-key-measured", t("legend.measured")),

@@ -35,7 +35,7 @@ export function before(head: HTMLElement, bars: HTMLElement, state: PanelState, 
     plan.fits === false ? offers(plan, panel) : null,
   );
   const rows = planRows(plan);
-  fill(bars, rows.length ? drawRows(rows) : null, rows.length ? drawLegend(false) : null);
+  fill(bars, rows.length ? drawRows(rows) : null, rows.length ? drawLegend(rows, false) : null);
 }
 
 function offers(plan: PlanDocument, panel: Panel): HTMLElement {

@@ -3,13 +3,14 @@
 import { placesOf, PLACES, ranges } from "../places";
 import { commas, t } from "../texts";
 import type { Placement, PlanDocument } from "../types";
-import { longest } from "../words";
+import { longest, peakOf } from "../words";
 import { h } from "./dom";
 
 const CLASSES = { card: "lp-on-card", ram: "lp-in-ram", disk: "lp-on-disk" };
 
-/** The placement of a sampling pass: of `phase`, else of the longest one. */
+/** The placement of a sampling pass: of `phase`, else of the longest one. None without a card. */
 export function placementOf(plan: PlanDocument, phase: string | null): Placement | null {
+  if (peakOf(plan, "vram") == null) return null;
   const sampling = (plan.phases ?? []).filter((item) => item.phase.startsWith("sample"));
   const found =
     sampling.find((item) => item.phase === phase) ??

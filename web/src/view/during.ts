@@ -93,7 +93,8 @@ export class During {
     this.progress.setAttribute("aria-valuenow", String(step ?? 0));
     this.bar.style.width = `${steps ? (100 * (step ?? 0)) / steps : 0}%`;
     for (const memory of this.memories) memory.draw(run);
-    fill(this.rest, drawRows(runRows(run)), drawLegend(true), otherPrograms(run),
+    const rows = runRows(run);
+    fill(this.rest, drawRows(rows), drawLegend(rows, true), otherPrograms(run),
       phase?.startsWith("sample") ? blocks(run, phase) : null,
       ...run.notices.slice(-3).map((text) => engine("p.lp-notice", text)));
   }
