@@ -172,7 +172,8 @@ def test_references_run_with_their_transformer_and_are_refused_without(server: A
     outcome = server.run(workflow("references"))
     assert outcome.ended == "execution_error", outcome.refused
     assert "RequestError" in outcome.error and "reference transformer" in outcome.error
-    prompt = workflow("references", checkpoint=WITH_REFERENCES, passes="single", base_steps=1)
+    single = {"passes": "single", "base_steps": 1, "refine_steps": 0}
+    prompt = workflow("references", checkpoint=WITH_REFERENCES, **single)
     outcome = server.run(prompt)
     assert outcome.ended == "execution_success", outcome.error or outcome.refused
     (run,) = {event["run_id"] for event in outcome.of("lowpeak.run")}
