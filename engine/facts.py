@@ -16,6 +16,9 @@ ADALN = "adaln_proj."
 MODALITIES, COMPONENTS = 3, 6
 BF16 = 2
 
+# Parts of the root that leave the device before the first step (engine.model.streamed).
+PASSING = ("token_refiner", "context_embedder", "time_embedder", "norm_out.linear")
+
 
 def facts_of(checkpoint: Checkpoint, stacks: Mapping[str, int] | None = None) -> ModelFacts:
     """Sizes of a checkpoint. Bytes are those of its files' tensors, as a slot will hold them.
@@ -31,10 +34,12 @@ def facts_of(checkpoint: Checkpoint, stacks: Mapping[str, int] | None = None) ->
         block_bytes, half = _bytes_by_shape(checkpoint)
     root = checkpoint.root_file
     root_bytes = root.data_bytes if root is not None else _root_bytes_by_shape(checkpoint)
-    refiner_bytes = 0
+    refiner_bytes, device_bytes = 0, root_bytes
     if root is not None:
         sizes = _sizes(root.tensors)
         refiner_bytes = sum(size for name, size in sizes.items() if "token_refiner" in name)
+        passing = sum(size for name, size in sizes.items() if any(p in name for p in PASSING))
+        device_bytes = root_bytes - passing
     return ModelFacts(
         blocks=config.layers,
         block_bytes=block_bytes,
@@ -48,6 +53,7 @@ def facts_of(checkpoint: Checkpoint, stacks: Mapping[str, int] | None = None) ->
         adaln_row_bytes=MODALITIES * COMPONENTS * config.hidden * BF16,
         weight_format=checkpoint.weight_format,
         refiner_bytes=refiner_bytes,
+        root_device_bytes=device_bytes,
         source=checkpoint.path.name,
         dense=config.vdn is None,
         **(stacks or {}),

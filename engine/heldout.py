@@ -56,6 +56,7 @@ CASES = (
     Case("small-960", 960, 960, 39, 24, 64, 2, "calibration", seconds=6),
     Case("first-pass", 672, 384, 243, 24, 64, 2, "calibration", seconds=8),
     Case("reference", 1344, 768, 243, 24, 64, 1, "calibration", seconds=20),
+    Case("recomputed", 1344, 768, 90, 3.8, 64, 1, "calibration", seconds=9),
     Case("288x480x22", 288, 480, 22, 4, 32, 2, seconds=4),
     Case("512x288x90", 512, 288, 90, 4, 24, 2, seconds=4),
     Case("672x384x362", 672, 384, 362, 4, 32, seconds=8),

@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..geometry import CHUNK_FRAMES
 from .calibration import Calibration
 from .types import Placement, Term
 from .workload import BF16, Workload
 
 VRAM, RAM, SECONDS = "vram_bytes", "ram_bytes", "seconds"
 OUTSIDE_TERMS = ("context and libraries", "captured graphs")  # not the allocator's
+WORKSPACE_BYTES = 32 << 20
 MOST_GRAPHS = 64  # engine.model.replays
 LATENT_CHANNELS = 24
 LATENT_BUFFERS = 4  # latents, velocity, next latents, head output; float32
@@ -77,7 +79,7 @@ class SampleMemory:
         tile = int(rows["memory.ffn_tile_rows"])
         times = rows["memory.distinct_times"] + (work.condition_rows > 0)
         latents = work.geometry.video_tokens * 4 * LATENT_CHANNELS * FP32 * LATENT_BUFFERS
-        root = facts.root_bytes - facts.refiner_bytes + facts.lora_root_bytes
+        root = facts.root_device_bytes + facts.lora_root_bytes
         return [
             self._measured("context and libraries", "memory.context", 1),
             term("root", root, VRAM),
@@ -144,11 +146,20 @@ class SampleMemory:
             return terms
         if keys == "store":
             terms.append(term("key/value store", work.store_bytes, VRAM))
+            terms.append(term("side streams", self.side_bytes(), VRAM))
         elif keys == "host":
             buffers = int(self.calibration["memory.link_buffers"]) * work.chunk_rows
             held = min(buffers, work.geometry.video_tokens)
             terms.append(term("key/value chunks in flight", held * work.width * 2 * BF16, VRAM))
         return terms
+
+    def side_bytes(self) -> int:
+        """Temporaries of the streams that run beside the main one where keys are stored: features
+        of keys and values, a chunk's attention, statistics of three chunks, a library's workspace.
+        """
+        work, facts = self.work, self.work.facts
+        statistics = 3 * CHUNK_FRAMES * facts.heads * facts.head_dim**2 * FP32
+        return 3 * work.chunk_rows * work.width * BF16 + statistics + WORKSPACE_BYTES
 
     def weight_vram(self, placement: Placement) -> list[Term]:
         """Resident blocks and transfer slots, and a graph of each sweep for every place of them."""

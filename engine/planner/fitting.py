@@ -22,7 +22,9 @@ QUIET_STALL = 0.02  # share of a step that may be spent waiting in a row that te
 LEAST_ALLOCATOR_BYTES = 1 << 20
 LEAST_MARGIN_BYTES = 32 << 20
 LEAST_SECONDS = 1e-7
-SCALES = (0.1, 0.1, 1.5e-4, 0.05)  # how far slowness, launch and step may be expected to move
+# How far slowness, launch, what side streams save, and the rest may be expected to move.
+SCALES = (0.1, 0.1, 1.5e-4, 0.05, 0.05)
+LEAST_SHARE = 1e-6
 GLUE_ROWS = ("rates.copy", "rates.convolution", "rates.readout", "rates.solve")
 Rows = Sequence[Mapping[str, Any]]
 
@@ -208,14 +210,17 @@ def _fit_seconds(fit: Fit) -> None:
     if not quiet:
         return
     rows, points = fit.calibration, []
+    slow = 1 / rows["rates.sustained"]
     for item in quiet:
         work, again = item.memory.work, item.placement.keys == "recompute"
         count, measured = work.facts.blocks, item.row["seconds_per_step"]
         softmax, products, glue = block_parts(work, rows).totals(recompute=again)
-        terms = (softmax, products + glue, work.launches)
+        single = item.placement.keys != "store" and not work.full_cover
+        busy = slow * (softmax + products + glue)
+        terms = (softmax, products + glue, work.launches, busy if single else 0.0)
         points.append([count * x / measured for x in terms] + [1 / measured])
-    slow = 1 / rows["rates.sustained"]
-    found = positive_least_squares(points, (slow, slow, rows["rates.launch"], rows["rates.step"]))
+    usual = (slow, slow, rows["rates.launch"], rows["rates.alone"], rows["rates.step"])
+    found = positive_least_squares(points, usual)
     error = max(
         abs(sum(x * part for x, part in zip(found, point, strict=True)) - 1) for point in points
     )
@@ -227,7 +232,8 @@ def _fit_seconds(fit: Fit) -> None:
             fit.learn(name, value, error, rows.rows[name].unit, source)
     fit.learn("rates.sustained", 1.0, error, "1", f"{source}: in the rates themselves")
     fit.learn("rates.launch", max(found[2], LEAST_SECONDS), error, "s", source)
-    fit.learn("rates.step", max(found[3], LEAST_SECONDS), error, "s", source)
+    fit.learn("rates.alone", max(found[3], LEAST_SHARE), error, "1", source)
+    fit.learn("rates.step", max(found[4], LEAST_SECONDS), error, "s", source)
 
 
 def _is_quiet(item: Compared) -> bool:

@@ -67,8 +67,12 @@ class StepClock:
         residual: str,
     ) -> None:
         again = compute.recompute if keys == "recompute" else 0.0
+        # Streams run side by side only where keys are stored; one after another takes longer.
+        beside = keys == "store" or work.full_cover
+        slower = 1.0 if beside else 1.0 + calibration["rates.alone"]
         self.blocks = work.facts.blocks
-        self.attention, self.ffn = compute.attention + again, compute.ffn
+        self.attention = slower * (compute.attention + again)
+        self.ffn = slower * compute.ffn
         self.block = self.attention + self.ffn
         rate = calibration["rates.link"]
         whole = block_bytes(work)

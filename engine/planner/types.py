@@ -98,6 +98,7 @@ class ModelFacts:
     upscaler_bytes: int = 690_592_672
     source: str = "published sizes"
     refiner_bytes: int = 770_703_360  # part of root_bytes; leaves the device before the first step
+    root_device_bytes: int = 9_800_000  # of the root, what stays on the device: in and out layers
     text_layer_bytes: int = 274_300_000
     text_ffn: int = 25600
     vae_hidden: int = 2048

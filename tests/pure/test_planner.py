@@ -405,6 +405,7 @@ def test_prototype_times_are_reproduced() -> None:
         rates__solve=315e3,
         rates__sustained=0.955,
         rates__launch=1e-15,
+        rates__alone=1e-15,
         rates__step=1e-15,
     )
     for size, frames, keys, seconds in [

@@ -74,7 +74,7 @@ TRUTH = {
 SCALES = (1.0, 1.5e-4, 0.05)
 DRAWN = ("rates__attention", "rates__launch", "rates__step")  # weakly, to the rows before
 OTHERS = {"rates.gemm_fp8", "rates.copy", "rates.convolution", "rates.readout", "rates.solve",
-          "rates.sustained"}  # fmt: skip
+          "rates.sustained", "rates.alone"}  # fmt: skip
 
 
 def test_the_constants_of_a_machine_come_back_from_its_rows() -> None:
