@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,11 @@ def plan_with_loras(
     return plan_with_sizes(sizes, wanted, request, facts, calibration, plan, timed=timed)
 
 
+def _sampling_places(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    phases = document.get("phases", ())
+    return [p["placement"] for p in phases if p["phase"].startswith("sample") and p["placement"]]
+
+
 def plan_with_sizes(
     sizes: AdapterSizes | None,
     wanted: str,
@@ -128,4 +133,11 @@ def plan_with_sizes(
         "host_bytes": sizes.host_bytes,
     }
     reasons = [*document.get("reasons", ()), choice.reason]
+    again = max((p["disk_blocks"] for p in _sampling_places(document)), default=0)
+    if again and choice.mode == "merged":
+        size = again * facts.block_bytes / 1e9
+        reasons.append(
+            f"LoRA merged: {again} blocks that are read at every step are kept merged on the disk, "
+            f"{size:.1f} GB in Lowpeak's folder, where it has room"
+        )
     return {**document, "reasons": reasons, "lora": {**choice.as_json(), **bytes_named}}

@@ -116,6 +116,12 @@ def test_a_request_that_fits_only_merged_is_merged_unless_told_otherwise(monkeyp
     sizes = replace(SIZES, slot_bytes=40 << 30)
     told = plan_with_sizes(sizes, "auto", SHORT, FACTS, ROWS, refused, timed=True)
     assert told["fits"] and told["lora"]["mode"] == "merged"
+    tight = machine(8, 12)
+    kept = plan_with_sizes(
+        SIZES, "merged", LONG, FACTS, ROWS,
+        lambda facts: forecast_for_run(LONG, tight, facts, "cuda"), timed=True,
+    )  # fmt: skip
+    assert "read at every step are kept merged on the disk" in kept["reasons"][-1]
     assert not plan_with_sizes(sizes, "online", SHORT, FACTS, ROWS, refused, timed=True)["fits"]
 
 
