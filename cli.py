@@ -143,6 +143,9 @@ def optimize(
     vram_gib: VramGib = None,
     ram_gib: RamGib = None,
     most: Annotated[int, typer.Option(min=1, help="Placements to try for each pass.")] = 3,
+    kernels: Annotated[
+        bool | None, typer.Option(help="Probe kernels first; default where they never were.")
+    ] = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> Answer:
@@ -155,7 +158,7 @@ def optimize(
     )  # fmt: skip
     document = optimize_here(
         request, find_checkpoint(checkpoint), device, vram_gib=vram_gib, ram_gib=ram_gib, most=most,
-        progress=lambda line: print(line, file=sys.stderr, flush=True),
+        kernels=kernels, progress=lambda line: print(line, file=sys.stderr, flush=True),
     )  # fmt: skip
     return Answer(document, optimize_text(document), 0 if document["stored"] else 1)
 

@@ -1,10 +1,10 @@
 """`lowpeak optimize`: the best few placements of a request, run for real, and what they teach.
 
-Link and disk are measured first, so that the plans stand on this machine's own rates. Then every
-sampling pass of the request is run whole, once for each of its best placements, on random inputs
-and the same noise, each in a process of its own. Nothing is kept unless all latents of a pass are
-the same bit for bit. Then the placements go into the history, where the next plan finds the
-fastest, and the constants into calibration.toml beside it.
+Link and disk are measured first, and kernels that never were, so that the plans stand on this
+machine's own rates. Then every sampling pass of the request is run whole, once for each of its best
+placements, on random inputs and the same noise, each in a process of its own. Nothing is kept
+unless all latents of a pass are the same bit for bit. Then the placements go into the history,
+where the next plan finds the fastest, and the constants into calibration.toml beside it.
 """
 
 from __future__ import annotations
@@ -243,9 +243,13 @@ def optimize_here(
     vram_gib: float | None = None,
     ram_gib: float | None = None,
     most: int = 3,
+    kernels: bool | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Optimise `request` on this machine. Raises RequestError without a CUDA device."""
+    """Optimise `request` on this machine. Raises RequestError without a CUDA device.
+
+    kernels: judge and time them first; None: only where they never were.
+    """
     from .models import open_models
     from .run import choose_device
     from .snapshot import cap_snapshot
@@ -258,7 +262,14 @@ def optimize_here(
 
     def rates() -> dict[str, Any]:
         with Worker() as worker:
-            return dict(worker.run(f"{TASKS}:rates", {"checkpoint": str(checkpoint)}))
+            found = dict(worker.run(f"{TASKS}:rates", {"checkpoint": str(checkpoint)}))
+            if kernels is not False:
+                found["kernels"] = worker.run(
+                    f"{TASKS}:kernels",
+                    {"device": device, "again": kernels is True},
+                    on_event=lambda event: progress(f"  {event.message}"),
+                )
+        return found
 
     work = Optimizer(
         checkpoint, device, vram_gib, ram_gib, most, progress, snapshot=machine,

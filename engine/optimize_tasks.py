@@ -24,6 +24,19 @@ def rates(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, flo
     return measured_rates(Path(arguments["checkpoint"]))
 
 
+def kernels(arguments: Mapping[str, Any], context: WorkerContext) -> str:
+    """Judge and time the kernels of this card where they never were, or always when `again`."""
+    from ..kernels.machine import read_machine
+    from .kernels_here import probe_kernels, verdict_cache
+    from .run import choose_device
+
+    device = choose_device(arguments["device"])
+    if not arguments["again"] and verdict_cache().read(read_machine(device)):
+        return "known"
+    probe_kernels(device, progress=lambda line: context.emit(Event("notice", "", line)))
+    return "probed"
+
+
 def run_pass(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, Any]:
     """All evaluations of a pass from noise, random text rows; its times, peaks and a checksum.
 
