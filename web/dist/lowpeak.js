@@ -169,7 +169,13 @@ const ia = "unknown", ra = "{width} × {height}", aa = {
   "rates of {card}: the data sheet's peaks times our efficiency; none is measured": "{card} 的速度按数据手册峰值乘以我们的效率估计，没有实测",
   "That checkpoint is not here; sizes of the published model are used.": "没有找到该模型文件，按公开模型的大小计算。",
   "{n} other process(es) compute on the GPU": "显卡上还有 {n} 个其他进程在计算",
-  "the GPU is slowing down because it is hot: times will be longer": "显卡过热降速：用时会更长"
+  "the GPU is slowing down because it is hot: times will be longer": "显卡过热降速：用时会更长",
+  "card {card}: rates of {other} assumed; give --card for another": "显卡 {card}：按 {other} 的速度估计",
+  "no card is named: rates of {card}; give --card for yours": "没有指明显卡：按 {card} 的速度估计",
+  "rates of {card} ({how})": "速度取自 {card}（{how}）",
+  "{side} {size} px is not a multiple of {step}: using {used} px": "{side} {size} 像素不是 {step} 的倍数：改用 {used} 像素",
+  "{frames} frames is not 17n+5: using {used} frames": "{frames} 帧不是 17n+5：改用 {used} 帧",
+  "{frames} frames ({time}) is longer than the {trained} frames the model was trained on: untrained, expect drift": "{frames} 帧（{time}）比模型训练用的 {trained} 帧长：没有训练过，画面可能漂移"
 }, ua = "未知", fa = "{width} × {height}", pa = {
   "tab.tooltip": "Lowpeak：放不放得下，要多久",
   "axis.vram": "显存",

@@ -45,6 +45,7 @@ test("sentences of the engine are known in Chinese, others stay as they are", ()
     "2 of 50 blocks resident, 21 in pinned memory, 27 read from disk at every step":
       "50 个块：2 个常驻显卡，21 个在锁页内存，27 个每步从磁盘读取",
     "2 GiB more VRAM: 14 s faster (store, 3 resident)": "显存多 2 GiB：快 14 s（store, 3 resident）",
+    "width 1000 px is not a multiple of 32: using 992 px": "width 1000 像素不是 32 的倍数：改用 992 像素",
     "Keys and values wait in host memory": "键和值放在内存里",
     "2 transfer slot(s) of half a block": "2 个传输槽，每个放半个块",
   };
