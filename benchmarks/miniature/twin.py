@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -71,8 +72,8 @@ class Pack:
             windows,
             cos.to(device),
             sin.to(device),
-            _one_hot(_band2d(layout.grid_height, layout.grid_width), 25).to(device),
-            _one_hot(_band1d(layout.frames - 2), 5).to(device),
+            _spatial(layout.grid_height, layout.grid_width, device),
+            _temporal(layout.frames - 2, device),
         )
 
 
@@ -101,6 +102,16 @@ def _pieces(
             )
             groups.append(((2 + index,), (0, 1, *(2 + i for i in near), final)))
     return sizes, tuple(groups)
+
+
+@lru_cache
+def _spatial(height: int, width: int, device: torch.device) -> Tensor:
+    return _one_hot(_band2d(height, width), 25).to(device)
+
+
+@lru_cache
+def _temporal(count: int, device: torch.device) -> Tensor:
+    return _one_hot(_band1d(count), 5).to(device)
 
 
 def _band2d(height: int, width: int) -> Tensor:
