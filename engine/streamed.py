@@ -14,11 +14,12 @@ from torch import Tensor
 
 from .blocks import BlockSource, BlockStore, BlockStream, FileSource, TensorSource
 from .blocks.layout import Piece
-from .blocks.memory import device_for
+from .blocks.memory import device_for, named_stream
 from .checkpoint.assemble import assemble_present
 from .checkpoint.header import TensorFile
 from .checkpoint.index import Checkpoint
 from .denoiser import row_times
+from .device import free_workspaces
 from .errors import CheckpointError
 from .kernels_here import KernelOptions, choose_kernels, default_dtype
 from .lora.adapted import is_online
@@ -153,7 +154,7 @@ class StreamedDenoiser:
         self._head = root_on(kept, device)
         del root  # read again when a pass is bound: its refiner would keep 0.8 GB of RAM
         self._resources = ExitStack()
-        self._compute = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._compute = named_stream(device, "compute") if device.type == "cuda" else None
         self._calls = device_for(device, self._compute)
         self._resident, self._pinned = choose_places(placement, config.layers)
         self.stream: BlockStream | None = None
@@ -208,8 +209,7 @@ class StreamedDenoiser:
             embeds = refined_text(
                 self.checkpoint.load_root(), text, self.config, self.choice, self.device, self.dtype
             )
-            if self.device.type == "cuda":
-                torch.cuda.empty_cache()  # the refiner's weights leave before the pass allocates
+            free_workspaces(self.device)  # the refiner's weights leave before the pass allocates
             bound = BoundPass(
                 config=self.config,
                 choice=self.choice,
@@ -254,6 +254,7 @@ class StreamedDenoiser:
             bound.close()
         self._resources.close()
         self._tables.close()
+        free_workspaces(self.device)
 
     def _assemble(self, tensors: Mapping[str, Tensor]):
         found = assemble_present(tensors, self.checkpoint.weight_format, self.config)
