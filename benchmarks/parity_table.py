@@ -93,7 +93,7 @@ def main() -> None:
     check = asked.check
     if asked.blocks:
         kept = PAGE.read_text(encoding="utf-8").partition(BLOCKS_TITLE)[0]
-        PAGE.write_text(kept + "\n".join(block_lines()), encoding="utf-8")
+        PAGE.write_text(f"{kept.rstrip()}\n\n" + "\n".join(block_lines()), encoding="utf-8")
         return
     rows, summary = measure()
     if check:
