@@ -75,6 +75,11 @@ class RunFiles:
         return self.beside(".first.safetensors")
 
     @property
+    def unfinished(self) -> Path:
+        """Latents after the last whole step of a pass that failed."""
+        return self.beside(".unfinished.safetensors")
+
+    @property
     def conditioning(self) -> Path:
         """Encoded prompt and keyframes."""
         return self.beside(".conditioning.safetensors")

@@ -262,7 +262,7 @@ def count_tiles(height_px: int, width_px: int) -> int:
 
 def open_models(folder: Path, device: torch.device | str) -> ModelSet:
     """Open the models of a checkpoint folder. Raises CheckpointError; reads headers alone."""
-    return ModelSet(folder, torch.device(device), open_checkpoint(folder))
+    return ModelSet(folder, _with_index(torch.device(device)), open_checkpoint(folder))
 
 
 def lora_shapes(folder: Path) -> ModelShapes:
@@ -276,3 +276,10 @@ def lora_shapes_of(checkpoint: Checkpoint) -> ModelShapes:
     return ModelShapes.from_config(
         checkpoint.config, adaln_projections=checkpoint.has_projections, pruned_width=width
     )
+
+
+def _with_index(device: torch.device) -> torch.device:
+    """A CUDA device with its number: some of PyTorch's memory calls refuse one without."""
+    if device.type != "cuda" or device.index is not None:
+        return device
+    return torch.device("cuda", torch.cuda.current_device())

@@ -20,7 +20,7 @@ from torch import Tensor
 from .condition_encoder import ConditionEncoder, with_reference_transformer
 from .decoding import decode
 from .device import choose_device
-from .errors import Cancelled, LowpeakError, RequestError
+from .errors import Cancelled, LowpeakError, RequestError, SaveFailed
 from .events import Host
 from .files import RunFiles, SampledLatents, save_latents, write_json
 from .forecast import forecast_for_run, phase_forecasts, placements_of
@@ -217,6 +217,17 @@ def condition_and_sample(
             kept["first_pass"] = files.first_pass.name
             keep_conditioning()
 
+    def keep_step(steps: int, latents: SampledLatents) -> None:
+        about = {"run": saved.run_id, "settings": settings_of(request), "steps": steps}
+        try:
+            save_latents(files.unfinished, latents, about)
+        except SaveFailed as full:  # the failure that led here is the one to report
+            session.notice(f"the last whole step could not be kept: {full}")
+            return
+        kept["unfinished"] = files.unfinished.name
+        session.notice(f"latents after step {steps} are in {files.unfinished.name}")
+
+    session.keep_step = keep_step
     passes = plan_request(request)
     times = [
         step for item in passes.passes for step in item.schedule.table_times(conditioning.times)
@@ -245,6 +256,8 @@ def condition_and_sample(
     with session.span("save latents"):
         save_latents(files.latents, saved.latents, about)
     kept["latents"] = files.latents.name
+    kept.pop("unfinished", None)
+    files.unfinished.unlink(missing_ok=True)  # also one of an earlier try
     if kept.pop("conditioning", None):
         files.conditioning.unlink(missing_ok=True)
 

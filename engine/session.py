@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .errors import Cancelled, MeasuredOverrun, RequestError
 from .events import Event, Host
+from .files import SampledLatents
 from .forecast import outside_bytes
 from .meter import Meter, resident_bytes
 from .planner.types import Placement
@@ -41,6 +42,7 @@ class Session:
         self._meter = Meter(device)
         self._phase = ""
         self.previewer: Callable[[str, Callable[[], Tensor]], None] | None = None
+        self.keep_step: Callable[[int, SampledLatents], None] | None = None
 
     def __enter__(self) -> Session:
         return self

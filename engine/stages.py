@@ -205,10 +205,7 @@ def sample_pass(
         with session.span("open transformer"):
             denoiser = denoisers.for_phase(item.phase, session.host.is_cancelled)
         video, audio_rows = _walk(session, item, conditioning, denoiser, start, measured)
-    return SampledLatents(
-        _latents(video, geometry),
-        rows_to_audio(audio_rows).transpose(0, 1).unsqueeze(0).contiguous(),
-    )
+    return _sampled(video, audio_rows, geometry)
 
 
 def build_pass_layout(geometry: Geometry, conditioning: Conditioning) -> PackedLayout:
@@ -240,9 +237,11 @@ def _walk(
     session.progress(0, item.evaluations)
     measured.steps_started_unix = time.time()
     began = time.perf_counter()
+    last: StepResult | None = None
 
     def finished(result: StepResult) -> None:
-        nonlocal began
+        nonlocal began, last
+        last = result
         now = time.perf_counter()
         measured.step_seconds.append(now - began)
         measured.steps += 1
@@ -260,10 +259,20 @@ def _walk(
             is_cancelled=session.host.is_cancelled,
             conditions=conditioning.times,
         )
+    except BaseException:
+        if last is not None and session.keep_step is not None:  # the last whole step is not lost
+            session.keep_step(measured.steps, _sampled(last.video, last.audio, item.geometry))
+        raise
     finally:
         for notice in denoiser.notices:
             session.notice(notice)
         _add_telemetry(measured, denoiser)
+
+
+def _sampled(video: Tensor, audio: Tensor, geometry: Geometry) -> SampledLatents:
+    """Rows of a pass as latents."""
+    sound = rows_to_audio(audio).transpose(0, 1).unsqueeze(0).contiguous()
+    return SampledLatents(_latents(video, geometry), sound)
 
 
 def _latents(rows: Tensor, geometry: Geometry) -> Tensor:

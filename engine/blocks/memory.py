@@ -6,6 +6,7 @@ PyTorch's own pinned allocator rounds to powers of two, which would cost a fifth
 from __future__ import annotations
 
 import mmap
+from functools import cache
 from typing import Any, Protocol
 
 import torch
@@ -95,7 +96,7 @@ class CudaDevice:
     def __init__(self, device: torch.device, compute: torch.cuda.Stream | None = None) -> None:
         self.device = device
         self.compute = compute or torch.cuda.current_stream(device)
-        self.link = torch.cuda.Stream(device)
+        self.link = named_stream(device, "link")
 
     def empty(self, nbytes: int) -> Tensor:
         """See Device."""
@@ -131,6 +132,13 @@ class CudaDevice:
     def elapsed_seconds(self, before: Any, after: Any) -> float:
         """See Device."""
         return float(before.elapsed_time(after)) / 1e3
+
+
+@cache
+def named_stream(device: torch.device, name: str) -> torch.cuda.Stream:
+    """One stream a name for the life of the process: libraries keep a workspace for every stream
+    they have seen, so new ones for every request would pile up."""
+    return torch.cuda.Stream(device)
 
 
 def device_for(device: torch.device, compute: torch.cuda.Stream | None = None) -> Device:

@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...kernels.weights import Activation, Weight
+from ..blocks.memory import named_stream
 from ..errors import CheckpointError
 from ..planner.types import KeySource
 from .keyring import KeyRing
@@ -75,7 +76,7 @@ class ChunkMajorBlock:
         elif keys == "host":
             assert host_store is not None
             self.store = host_store
-        self.side = torch.cuda.Stream(c.device) if c.beside else None
+        self.side = named_stream(c.device, "attention") if c.beside else None
         self.linear = LinearBranch(c)
         dense = 2 * c.tokens + c.global_rows
         wide = torch.promote_types(c.dtype, torch.float32)

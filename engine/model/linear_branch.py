@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..blocks.memory import named_stream
 from .sweep import SweepContext
 from .weights import LinearBranchWeights
 
@@ -47,7 +48,7 @@ class LinearBranch:
         self.window_high = torch.tensor(high, device=c.device)
         inner = (max(c.frames - 2, 0), c.heads, c.head_dim)
         self.decays = (make(inner, wide), make(inner, wide))  # of the states before and after
-        self.side = torch.cuda.Stream(c.device) if c.beside else None
+        self.side = named_stream(c.device, "linear") if c.beside else None
         self.rings_read: torch.cuda.Event | None = None
         self.start = make(matrix, wide)
         self.state = make(matrix, wide)

@@ -24,12 +24,12 @@ class Replays:
 
     def __init__(self, stream: torch.cuda.Stream | None, *, capture: bool = True) -> None:
         self._stream = stream
-        self._pool = torch.cuda.MemPool() if stream is not None else None
-        self._capture = capture and stream is not None
+        self.notices: list[str] = []
+        self._pool = self._new_pool()
+        self._capture = capture and self._pool is not None
         self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, int]] = {}
         self._warm: set[Hashable] = set()
         self.link_bytes = 0  # moved by replays; direct runs are counted where they happen
-        self.notices: list[str] = []
 
     @contextmanager
     def on_stream(self) -> Iterator[None]:
@@ -66,6 +66,16 @@ class Replays:
         """Drop graphs and pool. Safe to call twice."""
         self._graphs.clear()
         self._pool = None
+
+    def _new_pool(self) -> torch.cuda.MemPool | None:
+        """None on a CPU, and for an allocator without pools (cudaMallocAsync)."""
+        if self._stream is None:
+            return None
+        try:
+            return torch.cuda.MemPool()
+        except RuntimeError as refused:
+            self.notices.append(f"kernels are queued one by one: {str(refused).splitlines()[0]}")
+            return None
 
     def _captured(
         self, kind: str, key: Hashable, work: Callable[[], None], moved: Callable[[], int]

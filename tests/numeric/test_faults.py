@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -15,16 +16,17 @@ import pytest
 import torch
 
 from lowpeak.engine import session
-from lowpeak.engine.errors import LowpeakError, SaveFailed
+from lowpeak.engine.errors import CheckpointError, LowpeakError, SaveFailed
 from lowpeak.engine.events import QuietHost
-from lowpeak.engine.files import RunFiles
+from lowpeak.engine.files import RunFiles, load_latents
 from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.model import streamed
 from lowpeak.engine.planner.calibration import choose_calibration
 from lowpeak.engine.planner.least import least_needs
 from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
 from lowpeak.engine.request import Request
-from lowpeak.engine.run import RunOptions
+from lowpeak.engine.run import RunOptions, run_request
 from lowpeak.engine.toy import write_toy
 from lowpeak.engine.units import GIB
 from lowpeak.engine.worker import tasks
@@ -113,6 +115,30 @@ def test_a_run_survives_one_out_of_memory_in_every_phase(
     assert RunFiles(out).latents.exists()
     notices = [event.message for event in launch.host.events if event.kind == "notice"]  # type: ignore[attr-defined]
     assert sum("lighter placement" in text or "lightest" in text for text in notices) == 3
+
+
+def test_a_failure_inside_a_pass_keeps_the_last_whole_step(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, calls = streamed.BoundPass.velocity, []
+
+    def velocity(self: Any, *args: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise CheckpointError("short read", file=Path("block-7.safetensors"))
+        return honest(self, *args)
+
+    monkeypatch.setattr(streamed.BoundPass, "velocity", velocity)
+    out = tmp_path / "v.mp4"
+    with pytest.raises(CheckpointError, match="block-7"):
+        run_request(SMALL, options(checkpoint, out, stop_after="sample"), QuietHost())
+    latents, about = load_latents(RunFiles(out).unfinished)
+    assert about["steps"] == 1 and torch.isfinite(latents.video).all()
+    report = json.loads(RunFiles(out).report.read_text())
+    assert report["files"]["unfinished"] == RunFiles(out).unfinished.name
+    monkeypatch.setattr(streamed.BoundPass, "velocity", honest)
+    run_request(SMALL, options(checkpoint, out, stop_after="sample"), QuietHost())
+    assert not RunFiles(out).unfinished.exists()
 
 
 def test_a_decode_out_of_memory_is_tried_again_from_the_latents(

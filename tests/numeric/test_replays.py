@@ -40,3 +40,17 @@ def test_a_fingerprint_sees_all_that_a_graph_depends_on(change):
     assert fingerprint(block("")) == fingerprint(block(""))
     assert fingerprint(block("")) != fingerprint(block(change))
     assert fingerprint({"q": Weight("plain", memory)}) != fingerprint(block(""))
+
+
+def test_an_allocator_without_pools_queues_every_kernel_and_says_so(monkeypatch):
+    def refuse():
+        raise RuntimeError("this allocator does not support pools\nsecond line")
+
+    monkeypatch.setattr(torch.cuda, "MemPool", refuse, raising=False)
+    replays, done = Replays(object()), []
+    for _ in range(3):
+        replays.run("write", 1, lambda: done.append(1), lambda: 0)
+    assert len(done) == 3
+    assert replays.notices == [
+        "kernels are queued one by one: this allocator does not support pools"
+    ]
