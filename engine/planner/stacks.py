@@ -82,6 +82,7 @@ def plan_encode(machine: Machine, text_rows: int, pictures: int = 0) -> PhasePla
         *_base(rows),
         term("staging ring", staging, RAM),
         term("embedded prompt", 4 * embedded, RAM),
+        term("encoder's root and tokenizer", rows["memory.encoder_host"] * row_share, RAM),
     ]
     ram = total(working, RAM)
     slots = 2 if total(working, VRAM) + 2 * layer <= budget.vram_bytes else 1
@@ -89,7 +90,7 @@ def plan_encode(machine: Machine, text_rows: int, pictures: int = 0) -> PhasePla
     vram = total(terms, VRAM)
     if short := _check("encode", vram, ram, budget):
         return short
-    read = layers * layer / rows["rates.disk"]
+    read = layers * layer / (rows["rates.disk"] * rows["rates.encoder"])
     link = layers * layer / rows["rates.link"]
     parameters = 2 * layers * layer  # about half a byte each
     compute = 2 * parameters * text_rows / rows["rates.gemm_bf16"]
