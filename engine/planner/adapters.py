@@ -25,8 +25,7 @@ MODES = ("auto", "merged", "online")
 MERGE_PASSES = 60  # bytes of device traffic for a stored byte: tiles in float32, several kernels
 TILE_SECONDS = 200e-6  # launches of one merged tile
 TILE_ELEMENTS = 2 << 20
-MERGE_TENSORS = 12  # float32 tiles that a merge may hold at once, factors and rounding included
-FP32 = 4
+MERGE_BYTES = 256_000_000  # of the allocator, measured: docs/benchmarks/lora-h200.json
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def with_adapters(facts: ModelFacts, sizes: AdapterSizes, mode: str) -> ModelFac
         facts,
         lora_block_bytes=sizes.slot_bytes if online else 0,
         lora_host_bytes=sizes.host_bytes,
-        lora_merge_bytes=MERGE_TENSORS * TILE_ELEMENTS * FP32 if sizes.merge_bytes else 0,
+        lora_merge_bytes=MERGE_BYTES if sizes.merge_bytes else 0,
     )
 
 

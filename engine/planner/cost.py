@@ -26,6 +26,7 @@ MOST_GRAPHS = 64  # engine.model.replays
 LATENT_CHANNELS = 24
 LATENT_BUFFERS = 4  # latents, velocity, next latents, head output; float32
 ROPE_WIDTH = 64
+LORA_SLACK = 2  # branch rows in the allocator: 1.83 measured (docs/benchmarks/lora-h200.json)
 FP32 = 4
 _SHAPE = "from shapes"
 
@@ -107,7 +108,8 @@ class SampleMemory:
         if not facts.lora_block_bytes:
             return facts.lora_merge_bytes
         tile = int(self.calibration["memory.ffn_tile_rows"])
-        return BF16 * max(work.chunk_rows * facts.hidden, tile * (facts.hidden + facts.ffn))
+        rows = max(work.chunk_rows * facts.hidden, tile * (facts.hidden + facts.ffn))
+        return LORA_SLACK * BF16 * rows
 
     def _measured(self, name: str, row: str, unit_bytes: float) -> Term:
         rows = self.calibration

@@ -174,7 +174,12 @@ def linear(
 
 
 def _fp8_scale(absmax: Tensor) -> Tensor:
-    return (absmax.to(torch.float32) / FP8_MAX).clamp_min(FP8_SCALE_FLOOR)
+    return _divided(absmax.to(torch.float32), FP8_MAX).clamp_min(FP8_SCALE_FLOOR)
+
+
+def _divided(absmax: Tensor, most: float) -> Tensor:
+    """absmax / most, rounded alike everywhere: CUDA multiplies by the reciprocal of a number."""
+    return absmax / torch.full((), most, dtype=absmax.dtype, device=absmax.device)
 
 
 def _fp8_codes(scaled: Tensor) -> Tensor:
@@ -185,7 +190,7 @@ def _fp8_codes(scaled: Tensor) -> Tensor:
 def _int8_rows(x: Tensor, group: int) -> tuple[Tensor, Tensor]:
     rotated = x if group == 1 else rotate(x, group).to(x.dtype)
     absmax = rotated.abs().amax(dim=-1, keepdim=True).to(torch.float32)
-    scale = (absmax / INT8_MAX).clamp_min(INT8_SCALE_FLOOR)
+    scale = _divided(absmax, INT8_MAX).clamp_min(INT8_SCALE_FLOOR)
     # The floor underflows in fp16: a zero row would be 0 / 0 there.
     scaled = (rotated / scale.to(x.dtype)).nan_to_num(0.0)
     codes = scaled.round().clamp(-INT8_MAX - 1, INT8_MAX)

@@ -79,7 +79,9 @@ def test_a_merge_on_the_card_is_that_of_the_cpu(toys, loras, name) -> None:
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     found, wanted = read(on_card, 1, pin=True), read(on_cpu, 1, pin=False)
-    assert torch.cuda.max_memory_allocated() - before < 128 << 20, "the plan counts 96 MiB"
+    assert torch.cuda.max_memory_allocated() - before < 128 << 20, (
+        "the plan counts 256 MB with what the allocator keeps"
+    )
     for tensor, value in wanted.items():
         if value.dtype in (torch.float8_e4m3fn, torch.int8):
             differ = found[tensor].view(torch.uint8) != value.view(torch.uint8)
