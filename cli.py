@@ -247,7 +247,7 @@ def demo(
     device: Device = "cpu",
     as_json: Json = False,
 ) -> Answer:
-    """One request to the shipped miniature, from prompt to MP4."""
+    """One request to the miniature, from prompt to MP4."""
     from .engine.console import console_host
     from .engine.demo import run_demo
 

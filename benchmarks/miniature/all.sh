@@ -1,12 +1,12 @@
 #!/bin/sh
-# The miniature from nothing, or from the state in DIR: train, export, check table. One card, about 16 minutes.
+# The miniature from nothing, or from the state in DIR: train, export, check table. One card, about 25 minutes.
 #   sh benchmarks/miniature/all.sh DIR
 # STAGES, BUDGET (seconds of training), SHARES, CLIPS, JOBS may be set. Progress: DIR/train.log, DIR/table.log.
 set -u
 DIR=$1
 M="python3 -m lowpeak.benchmarks.miniature"
 mkdir -p "$DIR"
-$M.train --stage "${STAGES:-all}" --out "$DIR" --budget-seconds "${BUDGET:-780}" --shares "${SHARES:-}" \
+$M.train --stage "${STAGES:-all}" --out "$DIR" --budget-seconds "${BUDGET:-1200}" --shares "${SHARES:-}" \
   > "$DIR/train.log" 2>&1
 $M.export --state "$DIR" --out "$DIR/checkpoint" > "$DIR/export.log" 2>&1
 $M.table --checkpoint "$DIR/checkpoint" --out "$DIR/table.json" --clips "${CLIPS:-40}" \

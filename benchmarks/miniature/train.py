@@ -26,8 +26,8 @@ from .loop import Run, State
 
 STAGES = ("video", "audio", "decoder", "model", "upscaler", "night", "outline")
 SHARES = {
-    "video": 0.10, "audio": 0.0, "pool": 0.06, "decoder": 0.11, "model": 0.57, "upscaler": 0.045,
-    "night": 0.04, "outline": 0.04,
+    "video": 0.16, "audio": 0.13, "pool": 0.07, "decoder": 0.14, "model": 0.50, "upscaler": 0.03,
+    "night": 0.03, "outline": 0.03,
 }  # fmt: skip
 
 
@@ -46,7 +46,6 @@ def main() -> None:
     options = parser.parse_args()
     stages = STAGES if options.stage == "all" else tuple(options.stage.split(","))
     torch.set_float32_matmul_precision("high")
-    torch.backends.cudnn.benchmark = True
     run = Run(
         options.out, torch.device(options.device), options.scale, options.seed, options.progress
     )

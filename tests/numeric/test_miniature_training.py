@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lowpeak.benchmarks.miniature import checks, data, train_dit, twin, vae_twin
+from lowpeak.benchmarks.miniature import checks, data, train_dit, train_vae, twin, vae_twin
 from lowpeak.benchmarks.miniature.models import MODEL, VIDEO, model_state, video_state
 from lowpeak.engine.model.layout import build_layout, patchify, unpatchify
 from lowpeak.engine.model.plain import PlainModel
@@ -159,3 +159,20 @@ def test_the_checks_know_a_style() -> None:
             pixels = (frames * 255).round().to(torch.uint8).permute(0, 2, 3, 4, 1)
             found = [checks.has_style(part, style) for part in pixels]
             assert found == [drawn == number] * 12, (style, drawn)
+
+
+def test_weights_of_the_losses_are_where_the_shape_is() -> None:
+    scenes = data.Scenes.of(torch.arange(4))
+    pixels = vae_twin.to_model(data.render(scenes, data.moments_of(2, "cpu"), 96, 128))
+    weight = train_vae.edge_weight(pixels)
+    assert weight.shape == (4, 1, 2, 96, 128)
+    assert float(weight.mean()) == pytest.approx(1, abs=1e-4)
+    assert 0.02 < float((weight > 1).float().mean()) < 0.4
+    flat = torch.ones(1, 3, 2, 32, 32)
+    assert torch.equal(train_vae.edge_weight(flat), torch.ones(1, 1, 2, 32, 32))
+    rows = torch.zeros(2, 20, 96)
+    rows[:, 3:5] = 2.0
+    weight = train_dit.object_weight(rows, torch.tensor([0.5, 0.99]))
+    assert torch.allclose(weight.mean(1), torch.ones(2))
+    assert float(weight[0, 3] / weight[0, 0]) == pytest.approx(1 + train_dit.OBJECT_GAIN)
+    assert torch.equal(weight[1], torch.ones(20))
