@@ -50,8 +50,8 @@ def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, A
     from .streamed import StreamedDenoiser
 
     case = arguments["case"]
-    device = choose_device(arguments["device"])
-    models = open_models(Path(arguments["checkpoint"]), device)
+    models = open_models(Path(arguments["checkpoint"]), choose_device(arguments["device"]))
+    device = models.device  # with its number, which some calls insist on
     geometry = Geometry(case["width"], case["height"], case["frames"])
     request = Request(geometry, base_steps=8, two_pass=False, text_rows=TEXT_ROWS)
     machine = machine_from(arguments["machine"])

@@ -60,8 +60,8 @@ def run_pass(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, 
     from .worker.protocol import request_from_json
 
     request, phase = request_from_json(arguments["request"]), arguments["phase"]
-    device = choose_device(arguments["device"])
-    models = open_models(Path(arguments["checkpoint"]), device)
+    models = open_models(Path(arguments["checkpoint"]), choose_device(arguments["device"]))
+    device = models.device  # with its number, which some calls insist on
     meter = Meter(device)
     if device.type == "cuda":
         outside = max(meter.context_bytes, int(arguments["context_bytes"]))

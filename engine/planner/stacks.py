@@ -168,7 +168,7 @@ class DecodeSearch:
         facts, rows = self.machine.facts, self.machine.calibration
         video, tokens = self.work.geometry, self.work.tile_tokens
         frame = video.width_px * video.height_px * 3
-        batch = rows["memory.decoder_batch_tiles"] * tokens
+        batch = min(rows["memory.decoder_batch_tiles"], self.tiles) * tokens
         hidden_share = facts.vae_hidden / ModelFacts().vae_hidden
         shaped = [
             term("decoder root", _VAE_ROOT_BYTES, VRAM),
