@@ -150,6 +150,42 @@ def measure(
     }
 
 
+def frame_path(geometry: Geometry, write: str) -> dict[str, Any]:
+    """Host memory of the frames' way alone, without decoder or device: ring, encoder, muxer."""
+    size = (17, geometry.height_px, geometry.width_px, 3)
+    coarse = torch.randint(0, 256, (1, 3, 34, 60), dtype=torch.uint8)
+    picture = torch.nn.functional.interpolate(coarse, size[1:3])[0].permute(1, 2, 0)
+    clip = torch.stack([picture.roll(8 * frame, 1) for frame in range(size[0])])
+    meter, done = Meter(torch.device("cpu")), 0
+    gc.collect()
+    before_bytes, began = resident_bytes(), time.perf_counter()
+    with meter.phase("decode") as measured, ExitStack() as open_files:
+        sink: Any = Dropped()
+        if write:
+            from lowpeak.engine.media import VideoWriter  # needs the media library
+
+            sink = open_files.enter_context(
+                VideoWriter(write, geometry.width_px, geometry.height_px)
+            )
+        encode = open_files.enter_context(BackgroundFrames(sink, copies=True))
+        while done < geometry.frames:
+            part = clip[: geometry.frames - done]
+            encode(part)
+            done += len(part)
+    return {
+        "bench": "frame_path",
+        "device": "cpu",
+        "versions": {"torch": torch.__version__, "python": sys.version.split()[0]},
+        "command": " ".join(sys.argv),
+        "width": geometry.width_px,
+        "height": geometry.height_px,
+        "frames": done,
+        "seconds": time.perf_counter() - began,
+        "ram_added_bytes": (measured.ram_peak_bytes or 0) - before_bytes,
+        "written": bool(write),
+    }
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -160,10 +196,14 @@ def main() -> None:
     parser.add_argument("--clips", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--write", default="", help="FILE.mp4")
+    parser.add_argument("--frames-only", action="store_true", help="no decoder, no device")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     geometry = Geometry(given.width, given.height, given.frames)
-    row = measure(geometry, given.resident, given.clips, given.repeats, given.write)
+    if given.frames_only:
+        row = frame_path(geometry, given.write)
+    else:
+        row = measure(geometry, given.resident, given.clips, given.repeats, given.write)
     print(json.dumps(row), flush=True)
     if given.out is not None:
         rows = json.loads(given.out.read_text()) if given.out.is_file() else []
