@@ -1,6 +1,7 @@
 """Step time against the VRAM budget: ours measured, FreeVideo as published. Writes an SVG.
 
     .venv/bin/python benchmarks/plot_steps.py docs/benchmarks/step-h200.json \\
+        docs/benchmarks/step-h200-first-engine.json \\
         --published ../shared/oracles/freevideo_capacity_speed.csv --out docs/benchmarks/steps.svg
 """
 
@@ -22,15 +23,16 @@ STYLE = """
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("rows", type=Path)
+    parser.add_argument("rows", type=Path, nargs="+", help="newest first: it wins over older rows")
     parser.add_argument("--published", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    rows = [
-        row
-        for row in json.loads(options.rows.read_text())
-        if (row["width"], row["height"], row["frames"]) == (1344, 768, 243)
-    ]
+    found: dict[tuple[float, float], dict] = {}
+    for file in options.rows:
+        for row in json.loads(file.read_text()):
+            if (row["width"], row["height"], row["frames"]) == (1344, 768, 243):
+                found.setdefault((row["vram_gib"] or 32.0, row["ram_gib"] or 32.0), row)
+    rows = list(found.values())
     ours = [
         (row["vram_gib"] or 32.0, row["ram_gib"] or 32.0, row["seconds_per_step"]) for row in rows
     ]
