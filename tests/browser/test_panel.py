@@ -97,9 +97,10 @@ def test_what_if_answers_for_other_machines_by_keyboard(page: Any, host: Browser
     page.keyboard.press("Enter")
     result = page.locator(".lp-result")
     expect(result).to_contain_text("of 8.0 GiB VRAM")
-    page.get_by_label("Card").select_option("rtx-5090")
+    expect(page.locator(".lp-heat .lp-waits")).to_have_count(0)  # its cells name cards too
+    page.get_by_label("Card", exact=True).select_option("rtx-5090")
     expect(result).to_contain_text("of 32.0 GiB VRAM")
-    slider = page.get_by_label("VRAM of the other machine")
+    slider = page.get_by_label("VRAM of the other machine", exact=True)
     expect(slider).to_have_attribute("aria-valuetext", "32 GiB")
     slider.focus()
     page.keyboard.press("ArrowLeft")
@@ -123,7 +124,7 @@ def test_the_capacity_map_says_what_fits_and_sets_the_sliders(page: Any, host: B
         page.keyboard.press(key)
     focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
     assert focused.startswith("8 GiB VRAM, 32 GiB RAM: ")
-    expect(page.get_by_label("VRAM of the other machine")).to_have_attribute(
+    expect(page.get_by_label("VRAM of the other machine", exact=True)).to_have_attribute(
         "aria-valuetext", "8 GiB"
     )
     expect(page.get_by_label("RAM of the other machine", exact=True)).to_have_attribute(
@@ -276,6 +277,7 @@ def test_every_control_has_a_name_and_headings_are_in_order(page: Any, host: Bro
 def test_tab_reaches_every_control_and_the_focus_is_seen(page: Any, host: BrowserHost) -> None:
     run_whole(page, host)
     tools.unfold(page)
+    expect(page.locator(".lp-heat .lp-waits")).to_have_count(0)
     wanted = page.locator(
         ".lowpeak :is(button, summary, input, select, [tabindex='0']):visible"
     ).count()
