@@ -15,8 +15,8 @@ import tomllib
 from pathlib import Path
 
 from lowpeak.engine.planner.calibration import choose_calibration
-from lowpeak.engine.planner.compare import forecast_table, replace_tables, usable
-from lowpeak.engine.planner.fitting import margin_rows, measured_rows
+from lowpeak.engine.planner.compare import compared_table, forecast_table, replace_tables, usable
+from lowpeak.engine.planner.fitting import left_out, margin_rows, measured_rows
 from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
 
 
@@ -38,6 +38,8 @@ def main() -> None:
     after = before.with_values(**{row.name.replace(".", "__", 1): row.value for row in found})
     print("Before:\n" + forecast_table(rows, facts, before))
     print("\nAfter:\n" + forecast_table(rows, facts, after))
+    if len({(row["width"], row["height"], row["frames"]) for row in teaching}) > 1:
+        print("\nEach size from the others:\n" + compared_table(left_out(teaching, facts, before)))
     for row in found:
         print(f"{row.name}: {before[row.name]:.6g} -> {row.value:.6g} {row.unit} ({row.source})")
     if options.into:

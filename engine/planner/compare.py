@@ -83,12 +83,17 @@ def forecast_table(
     rows: Iterable[Mapping[str, Any]], facts: ModelFacts, calibration: Calibration
 ) -> str:
     """Forecast beside measurement as a Markdown table, one line a row."""
+    return compared_table(compare(row, facts, calibration) for row in usable(rows))
+
+
+def compared_table(items: Iterable[Compared]) -> str:
+    """The same for rows that are priced already."""
     lines = [
         "| case | size | placement | s/step measured | forecast | VRAM measured | forecast | "
         "RAM measured | forecast |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for item in (compare(row, facts, calibration) for row in usable(rows)):
+    for item in items:
         row, place = item.row, item.placement
         words = f"{place.keys}, x {place.residual}, {place.resident_blocks}/{place.pinned_blocks}"
         lines.append(

@@ -86,24 +86,35 @@ def measured_rows(
     return fit.found
 
 
+def left_out(
+    rows: Iterable[Mapping[str, Any]], facts: ModelFacts, before: Calibration
+) -> list[Compared]:
+    """Every row beside a forecast from the rows of all other sizes."""
+    steps = usable(rows)
+    sizes = list(dict.fromkeys(_size(row) for row in steps))
+    found = []
+    for size in sizes:
+        others = measured_rows([row for row in steps if _size(row) != size], facts, before)
+        known = replace(before, rows={**before.rows, **{row.name: row for row in others}})
+        found += [compare(row, facts, known) for row in steps if _size(row) == size]
+    return found
+
+
+def _size(row: Mapping[str, Any]) -> tuple[int, int, int]:
+    return row["width"], row["height"], row["frames"]
+
+
 def margin_rows(
     rows: Iterable[Mapping[str, Any]], facts: ModelFacts, before: Calibration
 ) -> list[Row]:
-    """The VRAM margin: the most that a row needed beyond the forecast of all the others."""
+    """The VRAM margin: the most that a row needed beyond the forecast of all other sizes."""
     steps = [row for row in usable(rows) if row.get("vram_peak_bytes")]
-    sizes = {(row["width"], row["height"], row["frames"]) for row in steps}
+    sizes = {_size(row) for row in steps}
     if len(sizes) < 3:
         return []
-    beyond = []
-    for size in sizes:
-        others = [row for row in steps if (row["width"], row["height"], row["frames"]) != size]
-        known = replace(
-            before,
-            rows={**before.rows, **{row.name: row for row in measured_rows(others, facts, before)}},
-        )
-        for row in steps:
-            if (row["width"], row["height"], row["frames"]) == size:
-                beyond.append(row["vram_peak_bytes"] - compare(row, facts, known).vram_bytes)
+    beyond = [
+        item.row["vram_peak_bytes"] - item.vram_bytes for item in left_out(steps, facts, before)
+    ]
     value = max(LEAST_MARGIN_BYTES, *beyond)
     source = (
         f"most bytes that one of {len(sizes)} sizes needed beyond a forecast from the others "
