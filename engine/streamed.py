@@ -27,8 +27,7 @@ from .lora.online import attach_branches, online_choice
 from .model.adaln import StepTables
 from .model.config import ModelConfig
 from .model.layout import PackedLayout
-from .model.streamed import (
-    BoundPass,
+from .model.root import (
     RootLayers,
     is_text_only,
     is_time_only,
@@ -36,6 +35,7 @@ from .model.streamed import (
     refined_text,
     root_on,
 )
+from .model.streamed import BoundPass
 from .model.weights import part_of
 from .planner.types import Placement
 from .sampling.schedules import StepTimes

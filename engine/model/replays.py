@@ -10,11 +10,13 @@ Nothing that must outlive a call may be allocated there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import is_dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 MAX_GRAPHS = 64  # blocks kept on the device have addresses of their own
 
@@ -107,3 +109,15 @@ def _capturing(graph: torch.cuda.CUDAGraph, pool: Any) -> Iterator[None]:
             graph.capture_end()
         raise
     graph.capture_end()
+
+
+def fingerprint(value: object) -> Hashable:
+    """What a captured graph depends on: where each tensor lies, its shape, and plain settings."""
+    if isinstance(value, Tensor):
+        return value.data_ptr(), value.shape, value.stride(), value.dtype
+    if isinstance(value, Mapping):
+        return tuple((name, fingerprint(item)) for name, item in value.items())
+    if is_dataclass(value):
+        return tuple(fingerprint(item) for item in vars(value).values())
+    assert isinstance(value, Hashable), type(value)
+    return value

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from ...kernels.compose import Choice
@@ -28,10 +27,9 @@ from .block import ChunkMajorBlock
 from .config import ModelConfig
 from .head import OutputTables, normalise_rows
 from .layout import PackedLayout, RowTimes
-from .modulation import TIME_TABLE
-from .refiner import refine_text
-from .replays import Replays
+from .replays import Replays, fingerprint
 from .residual import DeviceResidual, HostResidual, Residual
+from .root import RootLayers
 from .rope import rotary_tables
 from .sweep import SweepContext
 from .weights import AttentionWeights, FeedForwardWeights
@@ -51,75 +49,6 @@ class StepTelemetry:
     stall_seconds: dict[str, float]
     prepare_seconds: float = 0.0  # until the first block is queued: the device is idle meanwhile
     vram_peak_bytes: int | None = None
-
-
-class RootLayers:
-    """The root's layers for refiner and head: quantised ones through the fast linear."""
-
-    def __init__(
-        self, root: Mapping[str, Weight | Tensor], choice: Choice, dtype: torch.dtype
-    ) -> None:
-        self.root, self.ops, self.dtype = root, choice.ops, dtype
-
-    def linear(self, name: str, x: Tensor) -> Tensor:
-        """Plain weights compute in their own dtype or the engine's, whichever is wider; quantised
-        ones give the engine's."""
-        weight = self.root[name]
-        assert isinstance(weight, Weight), name
-        if weight.kind == "plain":
-            wide = torch.promote_types(weight.codes.dtype, self.dtype)
-            bias = None if weight.bias is None else weight.bias.to(wide)
-            return F.linear(x.to(wide), weight.codes.to(wide), bias)
-        flat = x.reshape(-1, x.shape[-1]).to(self.dtype)
-        act = self.ops.quantise_activation(flat, weight.kind)
-        return self.ops.linear(act, weight, self.dtype).unflatten(0, x.shape[:-1])
-
-    def tensor(self, name: str) -> Tensor:
-        """A tensor that is not a linear layer's weight."""
-        value = self.root[name]
-        assert isinstance(value, Tensor), name
-        return value
-
-
-def root_on(
-    root: Mapping[str, Weight | Tensor], device: torch.device
-) -> dict[str, Weight | Tensor]:
-    """A copy of some of the root's tensors on a device."""
-
-    def move(tensor: Tensor | None) -> Tensor | None:
-        return None if tensor is None else tensor.to(device)
-
-    moved: dict[str, Weight | Tensor] = {}
-    for name, value in root.items():
-        if isinstance(value, Tensor):
-            moved[name] = value.to(device)
-        else:
-            moved[name] = Weight(
-                value.kind, value.codes.to(device), move(value.scale), move(value.bias)
-            )
-    return moved
-
-
-def fingerprint(value: object) -> Hashable:
-    """What a captured graph depends on: where each tensor lies, its shape, and plain settings."""
-    if isinstance(value, Tensor):
-        return value.data_ptr(), value.shape, value.stride(), value.dtype
-    if isinstance(value, Mapping):
-        return tuple((name, fingerprint(item)) for name, item in value.items())
-    if is_dataclass(value):
-        return tuple(fingerprint(item) for item in vars(value).values())
-    assert isinstance(value, Hashable), type(value)
-    return value
-
-
-def is_text_only(name: str) -> bool:
-    """Root tensors that only the text refiner reads: they leave the device after one use."""
-    return name.startswith(("context_embedder", "token_refiner"))
-
-
-def is_time_only(name: str) -> bool:
-    """Root tensors that only the output norm's tables are made from."""
-    return name.startswith(("time_embedder", "norm_out.linear", TIME_TABLE))
 
 
 @dataclass
@@ -324,36 +253,3 @@ class BoundPass:
                 peak,
             )
         )
-
-
-def output_tables(
-    root: Mapping[str, Weight | Tensor],
-    times: Sequence[Sequence[float]],
-    config: ModelConfig,
-    choice: Choice,
-    device: torch.device,
-    dtype: torch.dtype,
-) -> OutputTables:
-    """The output norm's tables at the times of all steps; their weights leave the device again."""
-    used = root_on({name: value for name, value in root.items() if is_time_only(name)}, device)
-    weights = {k: v for k, v in used.items() if isinstance(v, Tensor)}
-    weights |= {f"{k}.weight": v.codes for k, v in used.items() if isinstance(v, Weight)}
-    layers = RootLayers(used, choice, dtype)
-    return OutputTables(layers, weights, times, config.freq_dim, device)
-
-
-def refined_text(
-    root: Mapping[str, Weight | Tensor],
-    text: Tensor,
-    config: ModelConfig,
-    choice: Choice,
-    device: torch.device,
-    dtype: torch.dtype,
-) -> Tensor:
-    """Text encoder rows [N_t, text_dim] through embedder and refiner: [N_t, C] on the device.
-
-    The refiner's weights are on the device only inside this call.
-    """
-    used = root_on({name: value for name, value in root.items() if is_text_only(name)}, device)
-    layers = RootLayers(used, choice, dtype)
-    return refine_text(layers, text.to(device=device, dtype=dtype), config).to(dtype)

@@ -20,7 +20,7 @@ from lowpeak.engine.errors import Cancelled, CheckpointError
 from lowpeak.engine.model.layout import build_layout
 from lowpeak.engine.model.modulation import ScheduleCursor
 from lowpeak.engine.model.plain import PlainModel
-from lowpeak.engine.model.streamed import output_tables
+from lowpeak.engine.model.root import output_tables
 from lowpeak.engine.planner.types import Placement
 from lowpeak.engine.sampling.schedules import ConditionTimes, schedule
 from lowpeak.engine.streamed import StreamedDenoiser, choose_places

@@ -7,8 +7,7 @@ import torch
 
 from lowpeak.engine.lora.apply import Branch
 from lowpeak.engine.lora.online import AdaptedWeight
-from lowpeak.engine.model.replays import Replays
-from lowpeak.engine.model.streamed import fingerprint
+from lowpeak.engine.model.replays import Replays, fingerprint
 from lowpeak.kernels.weights import Weight
 
 
