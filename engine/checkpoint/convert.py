@@ -8,10 +8,11 @@ blocks are in memory at a time. A second call goes on where the first one stoppe
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ from ...kernels.reference.quantise import dequantise_fp8, dequantise_int8_convro
 from ..errors import CheckpointError, DoesNotFit, RequestError, Shortage
 from ..model.config import ModelConfig
 from ..sampling.schedules import TASK_CONDITIONS, community_schedule, schedule
+from .arena import Arena
+from .comfy import ComfyReader
 from .edge import CACHES
 from .index import Checkpoint, open_checkpoint
 from .names import ADALN, COMPONENTS, MODALITIES, block_shapes, linear_shapes, root_shapes
+from .openvdn import MergingReader
 from .tables import Times
 from .writer import EdgeRecipe, Progress, write_edge
 
@@ -40,10 +44,16 @@ SPARE_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class CheckpointModel:
-    """An opened checkpoint as a model to write in `weight_format`."""
+    """An opened checkpoint as a model to write in `weight_format`.
+
+    arenas: parts are read into two by turns, since one part is used while the next is read.
+    """
 
     checkpoint: Checkpoint
     weight_format: str
+    arenas: Iterator[Arena] = field(
+        default_factory=lambda: itertools.cycle((Arena(), Arena())), compare=False
+    )
 
     @property
     def config(self) -> ModelConfig:
@@ -57,8 +67,12 @@ class CheckpointModel:
     def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
         """See writer.SourceModel. Codes of the wanted format stay as they are."""
         reader = self.checkpoint.reader
-        parts = getattr(reader, "block_parts", None)
-        whole = (self.checkpoint.block_tensors(block),) if parts is None else parts(block)
+        if isinstance(reader, MergingReader):
+            whole: Iterable[dict[str, Tensor]] = reader.block_parts(block, self.arenas)
+        elif isinstance(reader, ComfyReader):
+            whole = reader.block_parts(block)
+        else:
+            whole = (self.checkpoint.block_tensors(block),)
         projected = False
         for tensors in whole:
             projected = projected or f"{ADALN}.weight" in tensors

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from ..errors import CheckpointError
+from .arena import Arena
 
 HEADER_LIMIT_BYTES = 100 << 20  # the library's own limit; a checkpoint's header is some KiB
 COPY_BYTES = 16 << 20
@@ -120,8 +121,13 @@ class TensorFile:
         """One tensor on the CPU. Raises CheckpointError for a changed or shortened file."""
         return self.read_many([name])[name]
 
-    def read_many(self, names: Iterable[str] | None = None) -> dict[str, Tensor]:
-        """Tensors on the CPU by name (all of them by default), read in file order."""
+    def read_many(
+        self, names: Iterable[str] | None = None, arena: Arena | None = None
+    ) -> dict[str, Tensor]:
+        """Tensors on the CPU by name (all of them by default), read in file order.
+
+        arena: where their memory is taken from; None makes new tensors.
+        """
         chosen = list(self.tensors) if names is None else list(names)
         found: dict[str, Tensor] = {}
         with open(self.path, "rb", buffering=0) as file:
@@ -129,7 +135,7 @@ class TensorFile:
             if current != self.identity:
                 _raise_changed(self.path, self.identity, current)
             for name in sorted(chosen, key=lambda item: self.tensors[item].start_byte):
-                found[name] = _read_span(file, self.path, name, self.tensors[name])
+                found[name] = _read_span(file, self.path, name, self.tensors[name], arena)
         return {name: found[name] for name in chosen}
 
 
@@ -274,9 +280,12 @@ def _raise_changed(path: Path, expected: FileIdentity, found: FileIdentity) -> N
     )
 
 
-def _read_span(file: Any, path: Path, name: str, span: TensorSpan) -> Tensor:
+def _read_span(
+    file: Any, path: Path, name: str, span: TensorSpan, arena: Arena | None = None
+) -> Tensor:
     """One tensor; a large one by several threads, where the system reads at a position."""
-    buffer = torch.empty(span.nbytes, dtype=torch.uint8)
+    count = span.nbytes
+    buffer = torch.empty(count, dtype=torch.uint8) if arena is None else arena.take(count)
     view = memoryview(buffer.numpy())
     starts = range(0, span.nbytes, COPY_BYTES)
     if len(starts) > 1 and hasattr(os, "preadv"):

@@ -21,6 +21,7 @@ from torch import Tensor
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from .adapters import MERGE_ORDER, SPEC_FILES, Adapter, merge, read_adapter
+from .arena import Arena
 from .header import TensorFile, read_header
 from .index import Checkpoint
 from .names import (
@@ -76,10 +77,17 @@ class MergingReader:
         """See index.Reader."""
         return self._merged(block, self.blocks[block])
 
-    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
-        """The tensors of `block_tensors` in a few parts, none kept here."""
+    def block_parts(
+        self, block: int, arenas: Iterator[Arena] | None = None
+    ) -> Iterator[dict[str, Tensor]]:
+        """The tensors of `block_tensors` in a few parts, none kept here. arenas: gives the memory
+        of each part."""
         for names in part_groups(self.blocks[block]):
-            yield self._merged(block, {name: self.blocks[block][name] for name in names})
+            sources = {name: self.blocks[block][name] for name in names}
+            arena = None if arenas is None else next(arenas)
+            if arena is not None:
+                arena.begin([source.span.nbytes for source in sources.values()])
+            yield self._merged(block, sources, arena)
 
     def projection(self, block: int) -> tuple[Tensor, Tensor]:
         """See index.Reader."""
@@ -87,8 +95,10 @@ class MergingReader:
         tensors = self._merged(block, {name: self.blocks[block][name] for name in names})
         return tensors[names[0]], tensors[names[1]]
 
-    def _merged(self, block: int | None, sources: Sources) -> dict[str, Tensor]:
-        tensors = read_sources(sources)
+    def _merged(
+        self, block: int | None, sources: Sources, arena: Arena | None = None
+    ) -> dict[str, Tensor]:
+        tensors = read_sources(sources, arena)
         for name in list(tensors):
             if self.device and any((block, name) in item.pairs for item in self.adapters):
                 tensors[name] = tensors[name].to(self.device)

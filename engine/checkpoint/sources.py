@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ..errors import CheckpointError
+from .arena import Arena
 from .header import TensorFile, TensorSpan
 
 Expected = Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
@@ -52,15 +53,15 @@ def sources_of(files: Iterable[TensorFile]) -> Sources:
     return found
 
 
-def read_sources(sources: Mapping[str, Source]) -> dict[str, Tensor]:
-    """Tensors on the CPU under their local names, each file opened once."""
+def read_sources(sources: Mapping[str, Source], arena: Arena | None = None) -> dict[str, Tensor]:
+    """Tensors on the CPU under their local names, each file opened once. arena: see read_many."""
     by_file: dict[Path, list[str]] = {}
     for local, source in sources.items():
         by_file.setdefault(source.file.path, []).append(local)
     found: dict[str, Tensor] = {}
     for locals_ in by_file.values():
         file = sources[locals_[0]].file
-        read = file.read_many(sources[local].name for local in locals_)
+        read = file.read_many((sources[local].name for local in locals_), arena)
         found |= {local: read[sources[local].name] for local in locals_}
     return {local: found[local] for local in sources}
 

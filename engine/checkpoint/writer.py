@@ -63,7 +63,10 @@ class SourceModel(Protocol):
         ...
 
     def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
-        """A block's tensors, `adaln_proj.linear.weight` and `.bias` included, in a few parts."""
+        """A block's tensors, `adaln_proj.linear.weight` and `.bias` included, in a few parts.
+
+        A part's tensors need to last only until the part after next is asked for.
+        """
         ...
 
     def projection_digest(self, block: int) -> str | None:
@@ -213,10 +216,12 @@ def _made(
             # Adapters change all rows, so a few of them tell projections apart (26 GB otherwise).
             digest = digest or digest_of({"weight": weight[::DIGEST_STRIDE], "bias": bias})
             if recipe.projections:
-                projection = {f"{ADALN}.weight": weight, f"{ADALN}.bias": bias}
+                projection = {f"{ADALN}.weight": weight.clone(), f"{ADALN}.bias": bias.clone()}
             del weight, bias, table
         here = [name for name in linears if f"{name}.weight" in tensors]
-        stored |= quantise_tensors(tensors, here, recipe.weight_format)
+        made = quantise_tensors(tensors, here, recipe.weight_format)
+        # What was not made new lies in memory that the part after next is read into.
+        stored |= {k: t.clone() if t is tensors.get(k) else t for k, t in made.items()}
     assert digest is not None and len(tables) == len(recipe.tables)
     return _Block(stored, tables, projection, digest)
 

@@ -75,6 +75,23 @@ def test_converted_weights_are_the_quantised_source(toys, tmp_path, source, form
             assert (a[step].float() - value.float()).abs().max() <= 2**-7 * value.abs().max()
 
 
+def test_memory_that_parts_are_read_into_is_used_again_without_a_trace(tmp_path) -> None:
+    """Five blocks: every piece of memory has held parts of several of them by the end."""
+    source = write_toy_checkpoint(tmp_path / "toy", format="openvdn", seed=SEED, blocks=5)
+    convert(source, tmp_path / "out", projections=True)
+    origin, found = open_checkpoint(source), open_checkpoint(tmp_path / "out")
+    for block in range(5):
+        wanted, got = origin.load_block(block), found.load_block(block)
+        plain = [name for name, value in got.items() if isinstance(value, torch.Tensor)]
+        assert len(plain) > 10
+        for name in plain:
+            assert torch.equal(got[name], wanted[name]), (block, name)
+        for one, two in zip(
+            found.reader.projection(block), origin.reader.projection(block), strict=True
+        ):
+            assert torch.equal(one, two), block
+
+
 def sampled_latents(checkpoint: Checkpoint) -> torch.Tensor:
     """Video and audio rows after 8 steps from seeded noise, the tables of the checkpoint in use."""
     config, plan = checkpoint.config, schedule(8)
