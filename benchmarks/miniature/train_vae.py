@@ -10,11 +10,11 @@ from torch import Tensor
 
 from lowpeak.engine.vae.audio import decode_raw, encode_raw
 
-from . import data
+from . import checks, data
 from .loop import Run, State, Trainer, pick
 from .models import AUDIO, VIDEO, audio_state, video_state
 from .pool import Bucket
-from .vae_twin import decode_clip, encode_video, shown, to_model
+from .vae_twin import decode_clip, encode_video, shown, to_bytes, to_model
 
 VIDEO_FILE, AUDIO_FILE = "video", "audio"
 KL_WEIGHT = 1e-4
@@ -154,24 +154,29 @@ def _of_decoder(name: str) -> bool:
 
 @torch.no_grad()
 def video_statistics(run: Run, state: State, stage: str = "video") -> State:
-    """Mean and standard deviation of each latent channel over plain clips, and a PSNR."""
-    side = 64 if run.scale > 1 else 256
-    found, errors = [], []
-    for part in range(4):
+    """Mean and deviation of each latent channel over plain clips; notes PSNR and the checks.
+
+    The checks on decoded clips are what no transformer can do better than.
+    """
+    side, parts = (64, 1) if run.scale > 1 else (256, 4)
+    found, errors, rows = [], [], []
+    for part in range(parts):
         scenes = data.Scenes.of(torch.arange(16, device=run.device) + 9_000_000 + 16 * part)
         pixels = to_model(data.render(scenes, data.moments_of(22, run.device), side, side))
         mean, _ = encode_video(pixels.to(run.fast), state, VIDEO)
         found.append(mean)
-        error = shown(decode_clip(mean, state, VIDEO, run.fast)).float() - pixels
+        decoded = shown(decode_clip(mean, state, VIDEO, run.fast)).float()
+        for i in range(scenes.count):
+            frames = to_bytes(decoded[i])[::3, ::2, ::2]
+            rows.append(checks.look(frames, None).against(scenes.words(i)))
+        error = decoded - pixels
         errors.append((error * 0.226).square().mean((1, 2, 3, 4)))
     z = torch.cat(found)
     decibel = -10 * torch.log10(torch.cat(errors))
-    run.note(
-        stage, psnr_db=round(float(decibel.mean()), 2), worst_db=round(float(decibel.min()), 2)
-    )
-    run.say(
-        f"{stage}: PSNR mean {float(decibel.mean()):.2f} dB, worst {float(decibel.min()):.2f} dB"
-    )
+    mean_db, worst_db = round(float(decibel.mean()), 2), round(float(decibel.min()), 2)
+    share = {n: v for n, v in checks.summary(rows).items() if n != "pitch"}
+    run.note(stage, psnr_db=mean_db, worst_db=worst_db, decoded=share)
+    run.say(f"{stage}: PSNR mean {mean_db} dB, worst {worst_db} dB; decoded clips {share}")
     std = z.std((0, 2, 3, 4)).clamp_min(0.1)
     run.say("video: latent std " + " ".join(f"{v:.2f}" for v in std.tolist()))
     return {"latents_mean": z.mean((0, 2, 3, 4)), "latents_std": std}
