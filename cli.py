@@ -90,6 +90,10 @@ def plan(
     snapshot = snapshot_from_options(
         vram_gib, ram_gib, system, capability, link_gbps, disk_gbps, card
     )
+    if snapshot.vram_total_bytes == 0:
+        raise RequestError(
+            "no CUDA GPU was found here: name one with --vram-gib or --card", field="vram_gib"
+        )
     document = forecast(request, snapshot, read_facts(checkpoint))
     document["notices"] = notices
     return Answer(document, forecast_text(document), 0 if document["fits"] else 3)
@@ -341,6 +345,8 @@ def run(arguments: Sequence[str]) -> int:
         code = program.main(list(arguments), prog_name="lowpeak", standalone_mode=False)
     except UsageError as wrong:
         text = wrong.format_message() if hasattr(wrong, "format_message") else str(wrong)
+        if not arguments:  # the whole help is the message
+            text = "give a command; `lowpeak --help` lists them"
         print(f"lowpeak: {ascii_only(text)}", file=sys.stderr)
         if "--json" in arguments:
             print(json.dumps(RequestError(text).as_json()))

@@ -22,7 +22,7 @@ from .units import GIB, format_gib, gib_to_bytes
 from .wddm import WddmBudget, read_wddm
 
 GPU_TIMEOUT_SECONDS = 20.0
-MAX_VRAM_GIB, MAX_RAM_GIB = 1024.0, 65536.0
+LEAST_GIB, MAX_VRAM_GIB, MAX_RAM_GIB = 0.25, 1024.0, 65536.0
 SYSTEMS = ("linux", "windows", "macos")
 
 # Runs in a child: prints one JSON object. NVML counts every process on the card and makes no
@@ -258,10 +258,10 @@ def snapshot_from_options(
 
 
 def _capacity(name: str, value_gib: float, most_gib: float) -> float:
-    if not math.isfinite(value_gib) or not 0 < value_gib <= most_gib:
-        raise RequestError(f"{name} {value_gib} is outside 0..{most_gib:g} GiB", field=name)
-    if value_gib < 0.25:
-        raise RequestError(f"{name} {value_gib:g} GiB is no machine's memory", field=name)
+    if not math.isfinite(value_gib) or not LEAST_GIB <= value_gib <= most_gib:
+        raise RequestError(
+            f"{name} {value_gib:g} is outside {LEAST_GIB:g}..{most_gib:g} GiB", field=name
+        )
     return value_gib
 
 

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from lowpeak import cli
+from lowpeak.engine import snapshot
 from lowpeak.engine.inputs import parse_loras, read_prompt
+from lowpeak.engine.snapshot import HardwareSnapshot
+from lowpeak.engine.units import GIB
 
 PLAN = ["plan", "--vram-gib", "8", "--ram-gib", "16"]
 COMMANDS = [
@@ -147,6 +150,23 @@ def test_bad_usage_exits_2_and_still_answers_json(
 ) -> None:
     code, out, err = run(capsys, *arguments, "--json")
     assert code == 2 and json.loads(out)["error"] == "RequestError" and err.startswith("lowpeak: ")
+
+
+def test_no_arguments_say_where_the_commands_are_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, err = run(capsys)
+    assert code == 2 and not out and err == "lowpeak: give a command; `lowpeak --help` lists them\n"
+
+
+def test_a_plan_for_no_card_asks_for_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = HardwareSnapshot("linux", "", None, 0, 0, 32 * GIB, 20 * GIB)
+    monkeypatch.setattr(snapshot, "snapshot_from_options", lambda *_: without)
+    code, document = run_json(capsys, "plan")
+    assert code == 2 and document["error"] == "RequestError"
+    assert "--vram-gib or --card" in document["message"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -415,6 +415,11 @@ def test_impossible_options_are_request_errors(options: dict[str, Any], field: s
     assert caught.value.field == field
 
 
+def test_a_capacity_outside_its_range_is_told_the_range() -> None:
+    with pytest.raises(RequestError, match=r"vram_gib 0 is outside 0\.25\.\.1024 GiB"):
+        snapshot_from_options(0, 16, here=nowhere)
+
+
 def test_caps_only_ever_take_away() -> None:
     here = HardwareSnapshot("linux", "Card", (8, 9), 8 * GIB, 7 * GIB, 32 * GIB, 20 * GIB)
     capped = cap_snapshot(here, vram_gib=4, ram_gib=64)
