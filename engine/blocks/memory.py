@@ -99,8 +99,10 @@ class CudaDevice:
         self.link = named_stream(device, "link")
 
     def empty(self, nbytes: int) -> Tensor:
-        """See Device."""
-        return torch.empty(nbytes, dtype=torch.uint8, device=self.device)
+        """See Device. Queued work may still read what the memory held before: copies wait."""
+        slot = torch.empty(nbytes, dtype=torch.uint8, device=self.device)
+        self.link.wait_stream(torch.cuda.current_stream(self.device))
+        return slot
 
     def copy(self, target: Tensor, source: Tensor) -> None:
         """See Device."""

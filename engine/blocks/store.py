@@ -50,6 +50,7 @@ class BlockStore:
         self._pin = pin
         self._first = list(first)
         self._cycle = [i for i in range(len(sources)) if i not in set(first)]
+        self._buffers: list[HostBuffer] = []  # all there are, also one whose reader failed
         self._kept: dict[int, HostBuffer] = {}
         self._ready: dict[int, HostBuffer] = {}
         self._free: list[tuple[HostBuffer, Any]] = []
@@ -100,19 +101,25 @@ class BlockStore:
         """True for a block that is read again in every pass."""
         return block not in self.pinned and block not in self._first
 
-    def close(self) -> None:
-        """Stop reading, free every buffer. Safe to call twice."""
+    def stop(self) -> None:
+        """Stop reading. Whoever waits in `take` gets an error; buffers stay until `close`."""
         with self._change:
             self._closed = True
             self._change.notify_all()
+
+    def close(self) -> None:
+        """Stop reading, free every buffer; no copy out of one may be under way. Safe to call
+        twice."""
+        self.stop()
         self._thread.join()
         self._readers.shutdown()
-        for buffer in [*self._kept.values(), *self._ready.values(), *(b for b, _ in self._free)]:
+        for buffer in self._buffers:
             buffer.close()
-        self._kept, self._ready, self._free = {}, {}, []
+        self._buffers, self._kept, self._ready, self._free = [], {}, {}, []
 
     def _buffer(self, nbytes: int) -> HostBuffer:
         buffer = HostBuffer(nbytes, pin=self._pin)
+        self._buffers.append(buffer)
         if self._pin and not buffer.pinned:
             self._pin = False  # one refusal is final: the next would only cost time
             self.notices.append(

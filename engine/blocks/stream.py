@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from torch import Tensor
@@ -127,14 +127,21 @@ class BlockStream:
         return total
 
     def close(self) -> None:
-        """Stop uploading and drop the slots. Safe to call twice."""
+        """Stop uploading and drop the slots. Safe to call twice.
+
+        Uploads of the next pass may be under way: slots and host buffers outlive them.
+        """
         with self._change:
             self._closed = True
             self._change.notify_all()
         if self._owns_store:
-            self.store.close()
+            self.store.stop()  # the uploader may be waiting for a block
         if self._thread is not None:
             self._thread.join()
+        with suppress(RuntimeError):  # a broken device has nothing under way
+            self.device.finish(self.device.mark_copied())
+        if self._owns_store:
+            self.store.close()
         self._slots, self._resident, self._loaded = [], {}, {}
 
     def _acquire(self, handle: BlockHandle, unit: Unit) -> dict[str, Tensor]:

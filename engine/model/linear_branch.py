@@ -70,6 +70,7 @@ class LinearBranch:
         )
         self.outputs_done = 0  # last frame whose T and J exist
         self.scanned = 0  # chunks the forward scan has passed
+        self.rings_read = None  # a capture that failed may have left its event
         self.start.zero_()
         if c.vdn.text_state and y.shape[0]:
             beta = F.linear(y, weights.beta.to(y.dtype)).sigmoid()

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 MAX_GRAPHS = 64  # blocks kept on the device have addresses of their own
+_BROKEN: list[torch.cuda.CUDAGraph] = []  # the host allocator goes on asking these: see `_abandon`
 
 
 class Replays:
@@ -90,6 +91,7 @@ class Replays:
                 work()
         except (RuntimeError, torch.OutOfMemoryError) as refused:
             self._capture = False  # the caller runs the same work directly
+            self.link_bytes -= moved() - before  # and counts it there
             self.notices.append(f"kernels are queued one by one: {str(refused).splitlines()[0]}")
             return None
         made = graph, moved() - before
@@ -101,14 +103,29 @@ class Replays:
 @contextmanager
 def _capturing(graph: torch.cuda.CUDAGraph, pool: Any) -> Iterator[None]:
     """Capture on the current stream. Other threads may go on uploading (thread-local mode)."""
-    graph.capture_begin(pool=pool.id, capture_error_mode="thread_local")
+    users = pool.use_count()
     try:
+        graph.capture_begin(pool=pool.id, capture_error_mode="thread_local")
         yield
+        graph.capture_end()
     except BaseException:
         with suppress(RuntimeError):  # already broken: the first error is the one to report
             graph.capture_end()
+        _abandon(graph, pool, users)
         raise
-    graph.capture_end()
+
+
+def _abandon(graph: torch.cuda.CUDAGraph, pool: Any, users: int) -> None:
+    """Make the pool usable again. A capture that cannot be ended leaves the device allocator
+    recording to it, and recording twice is an error; it also never counts as gone, so the pool's
+    memory would be lost to the process. The host allocator keeps a pointer to the graph."""
+    device = torch.cuda.current_device()
+    with suppress(RuntimeError):  # it was ended after all
+        torch._C._cuda_endAllocateToPool(device, pool.id)
+    graph.reset()
+    while pool.use_count() > users:
+        torch._C._cuda_releasePool(device, pool.id)
+    _BROKEN.append(graph)
 
 
 def fingerprint(value: object) -> Hashable:

@@ -39,6 +39,14 @@ QUEUED_BLOCKS = 2  # blocks queued behind the one that is computed
 Assemble = Callable[[Mapping[str, Tensor]], dict[str, Weight | Tensor]]
 
 
+def runs_beside(device: torch.device, placement: Placement) -> bool:
+    """Whether side streams are used. Only with PyTorch's own allocator: what is freed on a stream
+    goes to later work of that stream there, to any stream's with cudaMallocAsync."""
+    if not BESIDE or device.type != "cuda" or placement.keys != "store":
+        return False
+    return torch.cuda.get_allocator_backend() == "native"
+
+
 @dataclass
 class StepTelemetry:
     """What one step took. Seconds and bytes."""
@@ -97,7 +105,7 @@ class BoundPass:
             rows=torch.zeros(layout.rows, dtype=torch.int32, device=self.device),
             cos=cos[:, :half].contiguous(),
             sin=sin[:, :half].contiguous(),
-            beside=BESIDE and self.device.type == "cuda" and self.placement.keys == "store",
+            beside=runs_beside(self.device, self.placement),
         )
         self._host: list[HostBuffer] = []
         c = self.context

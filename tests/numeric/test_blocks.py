@@ -160,6 +160,62 @@ def test_closing_gives_every_buffer_back():
     ]
 
 
+class LateDevice(CpuDevice):
+    """A busy link: copies are under way until somebody waits for one."""
+
+    def __init__(self) -> None:
+        self.queued: list[int] = []
+        self.late: list[str] = []
+
+    def copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
+        self.queued.append(source.numel())
+        super().copy(target, source)
+
+    def finish(self, event: object) -> None:
+        self.queued.clear()
+
+
+@pytest.mark.parametrize("owns", [True, False])
+def test_uploads_under_way_end_before_their_memory_is_given_back(monkeypatch, owns):
+    device = LateDevice()
+    closed = HostBuffer.close
+
+    def close(self: HostBuffer) -> None:
+        device.late += ["host"] * bool(device.queued)
+        closed(self)
+
+    monkeypatch.setattr(HostBuffer, "close", close)
+    store = BlockStore(sources(), pinned=range(BLOCKS), staging=1, pin=False, device=device)
+    stream = BlockStream(store, device, slots=2, owns_store=owns)
+    with stream.block(0) as handle:
+        handle.part()
+    stream.close()
+    assert not device.queued  # slots are given back behind this
+    store.close()
+    assert not device.late
+
+
+def test_a_buffer_whose_reader_failed_is_given_back(monkeypatch):
+    closed: list[HostBuffer] = []
+    made: list[HostBuffer] = []
+    begin, end = HostBuffer.__init__, HostBuffer.close
+    monkeypatch.setattr(
+        HostBuffer, "__init__", lambda self, *a, **k: (made.append(self), begin(self, *a, **k))[1]
+    )
+    monkeypatch.setattr(HostBuffer, "close", lambda self: (closed.append(self), end(self))[1])
+
+    def fail(index: int):
+        raise CheckpointError("unreadable")
+
+    for pinned in ((0, 1), ()):
+        broken = [TensorSource(tensors(i), lambda i=i: fail(i)) for i in range(2)]
+        store = BlockStore(broken, pinned=pinned, staging=1, pin=False, device=CpuDevice())
+        with pytest.raises(CheckpointError):
+            store.take(0)
+        store.close()
+    assert made and closed == made
+
+
 def test_a_part_is_aligned_and_copied_in_few_runs():
     pieces = {
         "big": Piece(torch.uint8, (1024,), 1000, 1024),
