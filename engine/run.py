@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from torch import Tensor
@@ -297,11 +298,17 @@ def reference_rows(media: Media, saved: Saved) -> int:
 
 
 def make_folder(folder: Path) -> None:
-    """The folder of the video. Raises RequestError where there can be none."""
+    """The folder of the video. Raises RequestError where there can be none, or nothing in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as refused:
         raise RequestError(f"{folder} cannot be made: {refused}", field="out") from refused
+    try:
+        TemporaryFile(dir=folder).close()  # refused now, not after the first pass
+    except OSError as refused:
+        raise RequestError(
+            f"{folder} cannot be written to: {refused.strerror}", field="out"
+        ) from refused
 
 
 def begin_report(

@@ -308,6 +308,15 @@ def test_a_folder_that_cannot_be_made_is_a_request_error(checkpoint: Path, tmp_p
         run_request(SMALL, options(checkpoint, tmp_path / "file" / "v.mp4"), QuietHost())
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder nobody can write to")
+def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_runs(
+    checkpoint: Path,
+) -> None:
+    with pytest.raises(RequestError, match="/proc cannot be written to") as refused:
+        run_request(SMALL, options(checkpoint, Path("/proc/v.mp4")), QuietHost())
+    assert refused.value.field == "out"
+
+
 def test_a_damaged_file_is_not_resumed_from(
     checkpoint: Path, sampled: Path, tmp_path: Path
 ) -> None:
