@@ -6,7 +6,7 @@ This is the Denoiser the engine runs; engine.denoiser.PlainDenoiser is its oracl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 
 import torch
@@ -180,20 +180,26 @@ class StreamedDenoiser:
 
     def open_stream(self, store: BlockStore | None = None) -> None:
         """Start reading and uploading blocks. store: one that its owner keeps for other passes;
-        it must pin every block."""
+        it must pin every block. Closes itself when it fails."""
         own = store is None
-        if store is None:
-            store = self._resources.enter_context(self.open_store())
-        self.stream = self._resources.enter_context(
-            BlockStream(
-                store,
-                self._calls,
-                resident=self._resident,
-                slots=self.placement.transfer_slots,
-                part_of=part_of if self.placement.half_slots else None,
-                owns_store=own,
+        try:
+            if store is None:
+                store = self._resources.enter_context(self.open_store())
+            self.stream = self._resources.enter_context(
+                BlockStream(
+                    store,
+                    self._calls,
+                    resident=self._resident,
+                    slots=self.placement.transfer_slots,
+                    part_of=part_of if self.placement.half_slots else None,
+                    owns_store=own,
+                )
             )
-        )
+        except BaseException:  # no memory for resident blocks, say: nobody has this to close it
+            with suppress(RuntimeError):
+                self._calls.finish(self._calls.mark_copied())
+            self.close()
+            raise
 
     def bind(
         self,

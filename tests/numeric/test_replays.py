@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from lowpeak.engine import streamed
 from lowpeak.engine.bench import pinned_placement, random_pass
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.geometry import Geometry
@@ -174,21 +175,53 @@ def test_after_a_failed_capture_the_same_work_runs_directly_and_the_pool_is_give
     assert books.holders == 2 and len(replays.notices) == 1
 
 
-def test_an_event_of_a_failed_capture_is_not_waited_for(tmp_path):
-    write_toy(tmp_path, size="tiny", weight_format="edge-int8", seed=3, device="cpu", blocks=2)
-    checkpoint = open_checkpoint(tmp_path)
-    step = schedule(8).steps()[2]
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("toy")
+    write_toy(folder, size="tiny", weight_format="edge-int8", seed=3, device="cpu", blocks=2)
+    return open_checkpoint(folder)
+
+
+STEP = schedule(8).steps()[2]
+
+
+def opened(checkpoint) -> StreamedDenoiser:
     placement = pinned_placement(checkpoint.config.layers, transfer_slots=1)
-    denoiser = StreamedDenoiser(checkpoint, (step.distinct,), placement, torch.device("cpu"))
+    return StreamedDenoiser(checkpoint, (STEP.distinct,), placement, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(("frames", "kinds"), [(39, ["write", "read"] * 2), (22, ["read"] * 2)])
+def test_an_event_of_a_failed_capture_is_not_waited_for_and_no_graph_is_empty(
+    checkpoint, monkeypatch, frames, kinds
+):
+    denoiser = opened(checkpoint)
     try:
-        layout, text, video, audio = random_pass(checkpoint, Geometry(256, 256, 39), 20)
+        layout, text, video, audio = random_pass(checkpoint, Geometry(256, 256, frames), 20)
         velocity = denoiser.bind(layout, text, torch.empty(0, checkpoint.config.video_row))
         bound = denoiser._passes[-1]
-        assert not bound.context.full_cover
-        bound.block.linear.rings_read = object()
-        assert all(bool(part.isfinite().all()) for part in velocity(video, audio, step))
+        assert bound.context.full_cover is ("write" not in kinds)
+        if not bound.context.full_cover:
+            bound.block.linear.rings_read = object()
+        ran, honest = [], bound.replays.run
+        monkeypatch.setattr(
+            bound.replays, "run", lambda kind, *rest: (ran.append(kind), honest(kind, *rest))[1]
+        )
+        assert all(bool(part.isfinite().all()) for part in velocity(video, audio, STEP))
+        assert ran == kinds
     finally:
         denoiser.close()
+
+
+def test_a_stream_that_cannot_be_opened_leaves_nothing_open(checkpoint, monkeypatch):
+    def refuse(store, *_: object, **__: object):
+        stores.append(store)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    stores: list = []
+    monkeypatch.setattr(streamed, "BlockStream", refuse)
+    with pytest.raises(torch.OutOfMemoryError):
+        opened(checkpoint)
+    assert stores[0]._closed and not stores[0]._thread.is_alive()
 
 
 def test_side_streams_need_an_allocator_that_keeps_memory_by_stream(monkeypatch):
