@@ -48,6 +48,8 @@ def command(group: typer.Typer, name: str) -> Callable[[Callable[..., Answer]], 
                 return report_error(Cancelled("start"), as_json=as_json)
             except LowpeakError as refused:
                 return report_error(refused, as_json=as_json)
+            except OSError as refused:  # a path that cannot be read or made; no traceback for that
+                return report_error(RequestError(str(refused)), as_json=as_json)
             print(json.dumps(answer.document) if as_json else answer.text)
             return answer.exit_code
 

@@ -169,6 +169,15 @@ def test_a_plan_for_no_card_asks_for_one(
     assert "--vram-gib or --card" in document["message"]
 
 
+def test_what_the_file_system_refuses_is_an_error_and_no_traceback(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    code, document = run_json(capsys, "demo", "--out", str(tmp_path / "file"))
+    assert code == 2 and document["error"] == "RequestError"
+    assert str(tmp_path / "file") in document["message"]
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_the_interface_takes_json(
     capsys: pytest.CaptureFixture[str], name: str
