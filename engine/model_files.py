@@ -17,6 +17,7 @@ from .checkpoint.hub import plan_pull, pull
 from .checkpoint.inventory import Inventory, model_folders, take_inventory
 from .checkpoint.verify import verify
 from .errors import RequestError
+from .request import QUALITIES
 
 FOLDERS_VARIABLE = "LOWPEAK_MODELS"
 Answer = tuple[dict[str, Any], str, int]
@@ -121,6 +122,10 @@ def convert_files(
 def _inventory(
     folder: Path | None, quality: str, capability: tuple[int, int] | None, system: str
 ) -> Inventory:
+    if quality not in QUALITIES:
+        raise RequestError(
+            f"quality {quality!r} is none of {', '.join(QUALITIES)}", field="quality"
+        )
     folders = [item for root in models_roots(folder) for item in model_folders(root)]
     return take_inventory(folders, quality=quality, capability=capability, system=system)
 

@@ -178,6 +178,13 @@ def test_what_the_file_system_refuses_is_an_error_and_no_traceback(
     assert str(tmp_path / "file") in document["message"]
 
 
+def test_models_of_an_unknown_quality_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, document = run_json(capsys, "models", "list", str(tmp_path), "--quality", "best")
+    assert code == 2 and "light, medium, high, max" in document["message"]
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_the_interface_takes_json(
     capsys: pytest.CaptureFixture[str], name: str
