@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from .denoiser import Denoiser, Denoisers
-from .errors import RequestError
+from .errors import Cancelled, RequestError
 from .files import SampledLatents
 from .geometry import Geometry
 from .model.layout import PackedLayout, build_layout, unpatchify
@@ -259,6 +259,8 @@ def _walk(
             is_cancelled=session.host.is_cancelled,
             conditions=conditioning.times,
         )
+    except Cancelled:
+        raise  # whoever stops a run wants nothing of it
     except BaseException:
         if last is not None and session.keep_step is not None:  # the last whole step is not lost
             session.keep_step(measured.steps, _sampled(last.video, last.audio, item.geometry))

@@ -144,30 +144,29 @@ class ScheduleCursor:
 
         Raises CheckpointError for missing times, a missing tensor, or a wrong number of rows.
         """
-        stored = self.checked(tensors)
         return torch.cat(
             [
-                stored[step][MODALITIES * position : MODALITIES * (position + 1)]
+                self._stored(tensors, step)[MODALITIES * position : MODALITIES * (position + 1)]
                 for step, position in self.locate(times)
             ]
         )
 
     def checked(self, tensors: Mapping[str, Tensor]) -> list[Tensor]:
         """One block's `step_{i}` tensors in order. Raises CheckpointError as `table` does."""
-        found = []
-        for step, held in enumerate(self.timesteps):
-            name, count = f"step_{step}", MODALITIES * len(held)
-            stored = tensors.get(name)
-            if stored is None or stored.shape[0] != count:
-                raise CheckpointError(
-                    "an AdaLN table does not match its list of times",
-                    file=self.source,
-                    tensor=name,
-                    expected=f"{count} rows",
-                    found="no tensor" if stored is None else f"{stored.shape[0]} rows",
-                )
-            found.append(stored)
-        return found
+        return [self._stored(tensors, step) for step in range(len(self.timesteps))]
+
+    def _stored(self, tensors: Mapping[str, Tensor], step: int) -> Tensor:
+        name, count = f"step_{step}", MODALITIES * len(self.timesteps[step])
+        stored = tensors.get(name)
+        if stored is None or stored.shape[0] != count:
+            raise CheckpointError(
+                "an AdaLN table does not match its list of times",
+                file=self.source,
+                tensor=name,
+                expected=f"{count} rows",
+                found="no tensor" if stored is None else f"{stored.shape[0]} rows",
+            )
+        return stored
 
     def _find(self, time: float) -> tuple[int, int] | None:
         for index, held in enumerate(self.timesteps):

@@ -103,7 +103,7 @@ class Replays:
 @contextmanager
 def _capturing(graph: torch.cuda.CUDAGraph, pool: Any) -> Iterator[None]:
     """Capture on the current stream. Other threads may go on uploading (thread-local mode)."""
-    users = pool.use_count()
+    users = pool.use_count() if hasattr(pool, "use_count") else None
     try:
         graph.capture_begin(pool=pool.id, capture_error_mode="thread_local")
         yield
@@ -115,7 +115,7 @@ def _capturing(graph: torch.cuda.CUDAGraph, pool: Any) -> Iterator[None]:
         raise
 
 
-def _abandon(graph: torch.cuda.CUDAGraph, pool: Any, users: int) -> None:
+def _abandon(graph: torch.cuda.CUDAGraph, pool: Any, users: int | None) -> None:
     """Make the pool usable again. A capture that cannot be ended leaves the device allocator
     recording to it, and recording twice is an error; it also never counts as gone, so the pool's
     memory would be lost to the process. The host allocator keeps a pointer to the graph."""
@@ -123,7 +123,7 @@ def _abandon(graph: torch.cuda.CUDAGraph, pool: Any, users: int) -> None:
     with suppress(RuntimeError):  # it was ended after all
         torch._C._cuda_endAllocateToPool(device, pool.id)
     graph.reset()
-    while pool.use_count() > users:
+    while users is not None and pool.use_count() > users:
         torch._C._cuda_releasePool(device, pool.id)
     _BROKEN.append(graph)
 
