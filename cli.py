@@ -262,7 +262,7 @@ def demo(
 
 @command(app, "toy-checkpoint")
 def toy_checkpoint(
-    folder: Annotated[Path, typer.Argument(help="Created; files of the same names are replaced.")],
+    folder: Annotated[Path, typer.Argument(help="Created; refused where one is finished.")],
     size: Annotated[str, typer.Option(help="tiny, block or full (22.5 GB).")] = "tiny",
     weight_format: Annotated[str, typer.Option("--format", help="A published layout.")] = (
         "edge-fp8-rowwise"
