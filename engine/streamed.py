@@ -215,7 +215,8 @@ class StreamedDenoiser:
             embeds = refined_text(
                 self.checkpoint.load_root(), text, self.config, self.choice, self.device, self.dtype
             )
-            free_workspaces(self.device)  # the refiner's weights leave before the pass allocates
+            if self.device.type == "cuda":  # the refiner's weights leave before the pass allocates;
+                torch.cuda.empty_cache()  # not workspaces: a reader may be merging with one
             bound = BoundPass(
                 config=self.config,
                 choice=self.choice,

@@ -20,6 +20,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ..blocks.memory import named_stream
 from ..checkpoint.index import Checkpoint, Reader
 from .apply import Branch, Difference, merge_into
 from .loraset import LoraSet
@@ -88,7 +89,6 @@ class LoraReader:
         self.weight_format = checkpoint.weight_format
         self.loras, self.online = loras, mode == "online"
         self.device, self.dtype = device, dtype
-        self._stream: torch.cuda.Stream | None = None
 
     def root_tensors(self) -> dict[str, Tensor]:
         """The root's raw tensors. Its linears run once a prompt: they are merged in both modes."""
@@ -99,8 +99,7 @@ class LoraReader:
         """Device work of the body goes on one stream of its own, not behind the compute queue."""
         if self.device.type != "cuda":
             return nullcontext()
-        self._stream = self._stream or torch.cuda.Stream(self.device)
-        return torch.cuda.stream(self._stream)
+        return torch.cuda.stream(named_stream(self.device, "merge"))
 
     def merges(self, block: int) -> dict[str, tuple[Difference, ...]]:
         """What is merged into a block's stored tensors, whatever its AdaLN."""
