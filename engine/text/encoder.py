@@ -41,7 +41,8 @@ class TextConditioning:
             )
         if not 1 <= self.rows <= MAX_TEXT_ROWS:
             raise RequestError(
-                f"the prompt has {self.rows} rows, the limit is {MAX_TEXT_ROWS}", field="prompt"
+                f"the prompt makes {self.rows} text tokens, the limit is {MAX_TEXT_ROWS}",
+                field="prompt",
             )
 
     @property

@@ -103,7 +103,8 @@ class PromptTokens:
         tags += [TAG_TEXT] * len(words)
         if len(ids) > MAX_TEXT_ROWS:
             raise RequestError(
-                f"the prompt has {len(ids)} rows, the limit is {MAX_TEXT_ROWS}", field="prompt"
+                f"the prompt makes {len(ids)} text tokens, the limit is {MAX_TEXT_ROWS}",
+                field="prompt",
             )
         return TokenRows(tuple(ids), tuple(tags), tuple(places))
 

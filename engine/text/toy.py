@@ -93,7 +93,7 @@ class ToyTextEncoder:
             words = [PAD]
         if len(rows) + len(words) > MAX_TEXT_ROWS:
             raise RequestError(
-                f"the prompt has {len(rows) + len(words)} rows, the limit is {MAX_TEXT_ROWS}",
+                f"the prompt makes {len(rows) + len(words)} tokens, the limit is {MAX_TEXT_ROWS}",
                 field="prompt",
             )
         rows += [self._vector(word) for word in words]
