@@ -71,7 +71,7 @@ def test_pictures_come_first_and_carry_the_vision_tag(checkpoint: Path) -> None:
 
 
 def test_a_prompt_beyond_the_limit_says_count_and_limit(checkpoint: Path) -> None:
-    with pytest.raises(RequestError, match=rf"{MAX_TEXT_ROWS + 1} rows.*{MAX_TEXT_ROWS}"):
+    with pytest.raises(RequestError, match=rf"{MAX_TEXT_ROWS + 1} tokens.*{MAX_TEXT_ROWS}"):
         open_text_encoder(checkpoint).encode("a" + " a" * MAX_TEXT_ROWS)
 
 

@@ -109,7 +109,9 @@ def test_a_typed_image_token_is_text_and_moves_nothing() -> None:
 
 def test_beyond_the_limit_the_error_says_count_and_limit() -> None:
     assert len(tokens().rows("a" * MAX_TEXT_ROWS).ids) == MAX_TEXT_ROWS
-    with pytest.raises(RequestError, match=rf"{MAX_TEXT_ROWS + 1} rows.*{MAX_TEXT_ROWS}") as raised:
+    with pytest.raises(
+        RequestError, match=rf"{MAX_TEXT_ROWS + 1} text tok.*{MAX_TEXT_ROWS}"
+    ) as raised:
         tokens().rows("a" * (MAX_TEXT_ROWS + 1))
     assert raised.value.field == "prompt"
 
