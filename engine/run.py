@@ -44,7 +44,7 @@ from .resume import Saved, load_saved, save_conditioning, settings_of
 from .sampling.quality import plan_request
 from .session import Session
 from .snapshot import cap_snapshot, read_snapshot
-from .stages import encode_prompt, sample
+from .stages import Conditioning, encode_prompt, sample
 from .versions import read_versions
 
 STOPS = ("encode", "first", "sample")
@@ -179,20 +179,7 @@ def condition_and_sample(
 ) -> None:
     """From the prompt to latents on disk, starting at what `saved` holds; stops where asked."""
     if saved.conditioning is None:
-        sees = ConditionEncoder(models.folder, models.device, session.host.is_cancelled)
-        with (
-            closing(sees),
-            models.text_encoder(session.placement("encode")) as encoder,
-        ):
-            saved.conditioning = encode_prompt(
-                session,
-                request,
-                encoder,
-                media.pictures,
-                sees.picture,
-                references=media.references,
-                encode_reference=sees.reference,
-            )
+        saved.conditioning = _encode(session, request, models, media)
     conditioning, kept = saved.conditioning, session.report.files
 
     def keep_conditioning() -> None:
@@ -205,11 +192,7 @@ def condition_and_sample(
         return
 
     if options.previews:
-        with session.span("preview factors"):
-            factors = find_factors(models)
-            session.release_device_cache()
-        if factors is not None:
-            session.previewer = Previewer(factors, session.host)
+        _offer_previews(session, models)
 
     def keep_first_pass(latents: SampledLatents) -> None:
         about = {"run": saved.run_id, "settings": settings_of(request, first=True)}
@@ -261,6 +244,28 @@ def condition_and_sample(
     files.unfinished.unlink(missing_ok=True)  # also one of an earlier try
     if kept.pop("conditioning", None):
         files.conditioning.unlink(missing_ok=True)
+
+
+def _encode(session: Session, request: Request, models: ModelSet, media: Media) -> Conditioning:
+    sees = ConditionEncoder(models.folder, models.device, session.host.is_cancelled)
+    with closing(sees), models.text_encoder(session.placement("encode")) as encoder:
+        return encode_prompt(
+            session,
+            request,
+            encoder,
+            media.pictures,
+            sees.picture,
+            references=media.references,
+            encode_reference=sees.reference,
+        )
+
+
+def _offer_previews(session: Session, models: ModelSet) -> None:
+    with session.span("preview factors"):
+        factors = find_factors(models)
+        session.release_device_cache()
+    if factors is not None:
+        session.previewer = Previewer(factors, session.host)
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,19 @@ of the result. Design and formulas: chunk-major.md; model sheet a.8 and b.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ...kernels.weights import Activation, Weight
-from ..blocks.memory import named_stream
 from ..errors import CheckpointError
 from ..planner.types import KeySource
 from .keyring import KeyRing
 from .linear_branch import LinearBranch
 from .residual import Residual
+from .side import SideStream
 from .sweep import FFN_TILE_ROWS, FOLD_CHUNKS, SweepContext
 from .weights import AttentionWeights, FeedForwardWeights
 
@@ -76,7 +75,7 @@ class ChunkMajorBlock:
         elif keys == "host":
             assert host_store is not None
             self.store = host_store
-        self.side = named_stream(c.device, "attention") if c.beside else None
+        self.side = SideStream(c.device, "attention", used=c.beside)
         self.linear = LinearBranch(c)
         dense = 2 * c.tokens + c.global_rows
         wide = torch.promote_types(c.dtype, torch.float32)
@@ -145,7 +144,7 @@ class ChunkMajorBlock:
         self._fold(ring.k[ring.globals], ring.v[ring.globals])
         for index in range(c.chunks):
             self._write_chunk(index)
-        self._join()
+        self.side.join()
         self.linear.finish()
 
     def _write_chunk(self, index: int) -> None:
@@ -180,26 +179,9 @@ class ChunkMajorBlock:
         self._rope(raw, self.w.norm_q, rows, self.dense_q[target : target + raw.shape[0]])
 
     def _fold(self, keys: Tensor, values: Tensor) -> None:
-        with self._beside():
+        with self.side.beside():
             out, lse = self.context.ops.attention_partial(self.dense_q, keys, values)
             self.context.ops.merge_partial(self.dense_total, self.dense_lse, out, lse)
-
-    @contextmanager
-    def _beside(self) -> Iterator[None]:
-        """On the side stream, behind what is queued on the main one; on the main one without it.
-
-        A kernel's last wave leaves most of a card idle; work from the other stream fills it.
-        """
-        if self.side is None:
-            yield
-            return
-        self.side.wait_stream(torch.cuda.current_stream(self.context.device))
-        with torch.cuda.stream(self.side):
-            yield
-
-    def _join(self) -> None:
-        if self.side is not None:
-            torch.cuda.current_stream(self.context.device).wait_stream(self.side)
 
     # ---------------------------------------------------------------- read sweep
 
@@ -240,15 +222,15 @@ class ChunkMajorBlock:
         del y, act
         q = self._rope(q_raw, w.norm_q, rows, c.empty((x.shape[0], c.heads, c.head_dim)))
         logits, hidden = small[:, : c.heads], small[:, c.heads :]
-        if self.side is None:
+        if not self.side.used:
             linear = self._linear_part(index, q_raw, hidden)
             del q_raw
             attention = self._window_attention(index, q, dense)
         else:
-            with self._beside():
+            with self.side.beside():
                 attention = self._window_attention(index, q, dense)
             linear = self._linear_part(index, q_raw, hidden)
-            self._join()
+            self.side.join()
             del q_raw
         del q
         self._finish(x, rows.start, logits, [attention], [linear])

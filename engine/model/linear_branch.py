@@ -8,14 +8,11 @@ end (design: chunk-major.md, write sweep). Anchors 0 and F-1 take no part: inner
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..blocks.memory import named_stream
+from .side import SideStream
 from .sweep import SweepContext
 from .weights import LinearBranchWeights
 
@@ -48,7 +45,7 @@ class LinearBranch:
         self.window_high = torch.tensor(high, device=c.device)
         inner = (max(c.frames - 2, 0), c.heads, c.head_dim)
         self.decays = (make(inner, wide), make(inner, wide))  # of the states before and after
-        self.side = named_stream(c.device, "linear") if c.beside else None
+        self.side = SideStream(c.device, "linear", used=c.beside)
         self.rings_read: torch.cuda.Event | None = None
         self.start = make(matrix, wide)
         self.state = make(matrix, wide)
@@ -115,7 +112,7 @@ class LinearBranch:
         c = self.context
         last = min(c.chunk_frames(index)[1], c.frames - 1)
         whole = index == c.chunks - 1
-        with self._beside():
+        with self.side.beside():
             self._solve_until(c.frames - 2 if whole else last - 1 - REACH)
             while self.scanned < (c.chunks if whole else index):
                 self._scan(self.scanned)
@@ -123,9 +120,8 @@ class LinearBranch:
     def finish(self) -> None:
         """Reverse scan over the chunks' maps; afterwards `states` may be asked."""
         c = self.context
-        if self.side is not None:
-            torch.cuda.current_stream(c.device).wait_stream(self.side)
-            self.rings_read = None
+        self.side.join()
+        self.rings_read = None
         state = self.start
         for index in reversed(range(c.chunks)):
             self.fold_j[index] += torch.bmm(state, self.fold_t[index])
@@ -153,16 +149,6 @@ class LinearBranch:
         after = self.fold_j[index + 2] if follows else self.start
         decays = (decay[first - 1 : last - 1] for decay in self.decays)
         return inner, c.ops.window_states(before, after, *decays, c.dtype)
-
-    @contextmanager
-    def _beside(self) -> Iterator[None]:
-        """On the side stream, behind what is queued on the main one; on the main one without it."""
-        if self.side is None:
-            yield
-            return
-        self.side.wait_stream(torch.cuda.current_stream(self.context.device))
-        with torch.cuda.stream(self.side):
-            yield
 
     def _alpha(self, y: Tensor, count: int) -> Tensor:
         """alpha = exp(-exp(A_log) softplus(up(down(mean y)) + dt_bias)), float32 (sheet b.4)."""
@@ -193,7 +179,7 @@ class LinearBranch:
             )
             for target, ring, normalise in (("k", self.k_ring, True), ("v", self.v_ring, False))
         ]
-        if self.side is not None:
+        if self.side.used:
             self.rings_read = torch.cuda.Event()
             self.rings_read.record()
         a, b = c.ops.frame_statistics(*features)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import torch
@@ -145,8 +146,9 @@ class BoundPass:
             with self.replays.on_stream():
                 result = self._evaluate(video, audio, times, tables, table)
         except BaseException:
-            if self.compute is not None:
-                torch.cuda.synchronize(self.device)  # whoever frees the buffers uses another stream
+            if self.compute is not None:  # whoever frees the buffers uses another stream
+                with suppress(RuntimeError):  # a broken device: the first error is the one to tell
+                    torch.cuda.synchronize(self.device)
             raise
         self._record(begin, before)
         return result
