@@ -35,7 +35,7 @@ TEMPLATES = (
     "A {colour} {shape} glides {motion} on {background}. A {tone} tone hums.",
     "{colour} {shape} going {motion}, {background} background",
 )
-SPAN = 0.5  # of the canvas that the shape crosses in a clip
+SPAN = 0.36  # of the canvas that the shape crosses in a clip
 SAMPLE_RATE_HZ, HOP = 32_000, 800
 FPS, LATENTS_PER_SECOND = 24, 40
 STYLE_PLAIN, STYLE_NIGHT, STYLE_OUTLINE = 0, 1, 2
@@ -92,8 +92,8 @@ class Scenes:
             shape,
             motion,
             (uniform(index, 2) * len(BACKGROUNDS)).long(),
-            0.15 + 0.04 * uniform(index, 3),
-            0.12 * (2 * uniform(index, 4) - 1),
+            0.17 + 0.04 * uniform(index, 3),
+            0.1 * (2 * uniform(index, 4) - 1),
             style,
         )
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from .graphs import Gradients
+
 State = dict[str, Tensor]
 WARMUP_STEPS = 100
-SAVE_EVERY_S = 60.0
+SAVE_EVERY_S = 30.0
 LOG_EVERY_S = 5.0
 BAD_STEPS = 20
 
@@ -114,15 +117,18 @@ class Trainer:
             {"params": [p for p in self.params if p.ndim > 1], "weight_decay": self.decay},
             {"params": [p for p in self.params if p.ndim <= 1], "weight_decay": 0.0},
         ]
-        fused = self.run.device.type == "cuda"
         groups = [g for g in groups if g["params"]]
-        self.optimizer = torch.optim.AdamW(groups, lr=self.rate, betas=(0.9, 0.98), fused=fused)
+        self.optimizer = torch.optim.AdamW(groups, lr=self.rate, betas=(0.9, 0.98), fused=True)
         self.mean = [p.detach().clone() for p in self.params]
         self.good = [p.detach().clone() for p in self.params]
-        self.steps, self.bad, self.slower = 0, 0, 1.0
+        self.gradients: Gradients | None = None
+        device = self.params[0].device
+        self.bad, self.norm = torch.zeros((), device=device), torch.zeros((), device=device)
+        self.steps, self.slower = 0, 1.0
         self.before = self.run.spent(self.stage)
         self.started = self.saved = self.logged = time.monotonic()
-        self.sums: dict[str, float] = {}
+        self.names_of_parts: tuple[str, ...] = ()
+        self.sums = torch.zeros(0)
         self.count = 0
         self.curve: list[list[float]] = self.run.progress.get(self.stage, {}).get("curve", [])
 
@@ -142,30 +148,53 @@ class Trainer:
 
     def step(self, losses: dict[str, Tensor]) -> None:
         """One update by the sum of `losses`; a step that is not finite is left out."""
-        total = torch.stack([v.float() for v in losses.values()]).sum()
+        total = torch.stack([v.float() for v in losses.values()])
         self.optimizer.zero_grad(set_to_none=True)
-        total.backward()
+        total.sum().backward()
         for p in self.params:
             if p.grad is None:
                 p.grad = torch.zeros_like(p)
-        norm = float(torch.nn.utils.clip_grad_norm_(self.params, 1.0))
-        if not math.isfinite(norm):
-            self._bad()
-            return
-        self.bad = 0
+        self.update(tuple(losses), total.detach())
+
+    def step_of(
+        self,
+        key: Hashable,
+        names: tuple[str, ...],
+        inputs: Sequence[Tensor],
+        loss: Callable[[Sequence[Tensor]], Tensor],
+    ) -> None:
+        """One update by the sum of `loss(inputs)`, parts `names`; captured (see graphs.py)."""
+        if self.gradients is None:
+            from .graphs import Gradients
+
+            self.gradients = Gradients(self.run, self.params, len(names))
+        self.update(names, self.gradients(key, inputs, loss))
+
+    def update(self, names: tuple[str, ...], parts: Tensor) -> None:
+        """One update by the gradients that are there, without waiting for the device.
+
+        A gradient that is not finite changes nothing (`found_inf` of the fused optimiser).
+        """
+        norm = torch.nn.utils.clip_grad_norm_(self.params, 1.0)
+        wrong = (~torch.isfinite(norm)).float()
+        self.bad = (self.bad + wrong) * wrong
+        self.norm = norm
         left = 0.5 + 0.5 * math.cos(math.pi * self.done)
         warm = min(1.0, (self.steps + 1) / WARMUP_STEPS)
         rate = self.rate * self.slower * warm * max(self.floor, left)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        self.optimizer.found_inf = wrong  # type: ignore[attr-defined]
         self.optimizer.step()
         self.steps += 1
         share = min(self.average, (1 + self.steps) / (10 + self.steps))
         torch._foreach_lerp_(self.mean, [p.detach() for p in self.params], 1 - share)
-        for name, value in losses.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(value.detach())
+        if names != self.names_of_parts:
+            self.names_of_parts, self.sums, self.count = names, torch.zeros_like(parts), 0
+        self.sums += torch.nan_to_num(parts)
         self.count += 1
-        self._report(rate, norm)
+        if self.steps % 8 == 0:  # stay a few steps ahead of the device, not hundreds
+            self._report(rate, float(self.norm))
 
     def averaged(self) -> State:
         """All weights, trained ones as their average; detached."""
@@ -182,21 +211,23 @@ class Trainer:
         self.run.say(f"{self.stage}: finished, {self.steps} steps, {self.elapsed:.0f} s")
         return {n: v.clone().requires_grad_(False) for n, v in state.items()}
 
-    def _bad(self) -> None:
-        self.bad += 1
-        self.optimizer.zero_grad(set_to_none=True)
-        if self.bad >= BAD_STEPS:
-            self.run.say(f"{self.stage}: not finite {self.bad} times; back to the last good state")
-            with torch.no_grad():
-                torch._foreach_copy_(self.params, self.good)
-                torch._foreach_copy_(self.mean, self.good)
-            self.optimizer.state.clear()
-            self.slower, self.bad = self.slower / 3, 0
+    def _back(self) -> None:
+        """To the last good state, and slower."""
+        self.run.say(f"{self.stage}: not finite {BAD_STEPS} times; back to the last good state")
+        with torch.no_grad():
+            torch._foreach_copy_(self.params, self.good)
+            torch._foreach_copy_(self.mean, self.good)
+        self.optimizer.state.clear()
+        self.slower /= 3
+        self.bad.zero_()
 
     def _report(self, rate: float, norm: float) -> None:
+        if float(self.bad) >= BAD_STEPS:
+            self._back()
         now = time.monotonic()
-        if now - self.logged >= LOG_EVERY_S or self.steps in (1, 10):
-            means = {n: s / self.count for n, s in self.sums.items()}
+        if now - self.logged >= LOG_EVERY_S or self.steps == 8:
+            sums = (self.sums / self.count).tolist()
+            means = dict(zip(self.names_of_parts, sums, strict=True))
             self.curve.append(
                 [
                     round(self.before + self.elapsed, 1),
@@ -210,7 +241,7 @@ class Trainer:
                 f"{self.stage} {self.elapsed:.0f}/{self.budget_s:.0f} s step {self.steps} "
                 f"({pace:.2f}/s) {text} norm {norm:.2f} rate {rate:.1e}"
             )
-            self.sums, self.count, self.logged = {}, 0, now
+            self.sums, self.count, self.logged = torch.zeros_like(self.sums), 0, now
         if now - self.saved >= SAVE_EVERY_S:
             self.saved = now
             with torch.no_grad():

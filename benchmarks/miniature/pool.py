@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,9 +14,10 @@ from lowpeak.engine.sampling.two_pass import shrink_keyframe
 from lowpeak.engine.vae.audio import encode_raw
 
 from . import data
+from .linear import encode, matrices_of
 from .loop import Run, State
-from .models import AUDIO, VIDEO
-from .vae_twin import Encode, encode_clip, encode_clip_rows, encode_video, to_model
+from .models import AUDIO
+from .vae_twin import to_model
 from .words import picture_grid
 
 
@@ -44,7 +44,8 @@ class Bucket:
     """N clips of one size. Latents normalised, in the working type.
 
     video: [N, 24, F, h, w]; audio: [N, 2A, 32] rows; keys: [N, 2, 2, 24, h, w], first and last
-    frame, as encoded here and as shrunk from twice the size; grids: [N, 2, 16, 3].
+    frame, as encoded here and as shrunk from twice the size; grids: [N, 2, 16, 3]. shown: bool
+    [N, rows], which rows of the transformer hold more than plain ground.
     """
 
     size: Size
@@ -53,6 +54,7 @@ class Bucket:
     audio: Tensor
     keys: Tensor
     grids: Tensor
+    shown: Tensor
 
     @property
     def count(self) -> int:
@@ -61,15 +63,12 @@ class Bucket:
 
 
 class Encoders:
-    """Both encoders with their statistics."""
+    """Both encoders with their statistics. The video one as the linear map that it is."""
 
     def __init__(self, run: Run, video: State, audio: State) -> None:
         self.run, self.audio = run, audio
-        self.clip: Encode | None = None  # the faster form, found at the first clip
-        self.video = {
-            k: v.to(run.fast) if v.ndim > 1 else v for k, v in video.items() if "decoder" not in k
-        }
         device = run.device
+        self.matrices = [matrix.to(device) for matrix in matrices_of(video)]
         self.mean, self.std = (
             video[f"latents_{n}"].to(device).view(1, -1, 1, 1, 1) for n in ("mean", "std")
         )
@@ -79,29 +78,7 @@ class Encoders:
 
     def encode(self, pixels: Tensor) -> Tensor:
         """[B, 3, T, H, W] in 0..1 to normalised latents, float32."""
-        x = to_model(pixels).to(self.run.fast)
-        if self.clip is None:
-            self.clip = self._faster(x)
-        mean, _ = encode_video(x, self.video, VIDEO, self.clip)
-        return (mean - self.mean) / self.std
-
-    def _faster(self, x: Tensor) -> Encode:
-        """The form of the encoder that is quicker on this machine."""
-        if x.device.type != "cuda":
-            return encode_clip
-        took: dict[Encode, float] = {}
-        for form in (encode_clip, encode_clip_rows):
-            for _ in range(2):  # the first time chooses kernels
-                torch.cuda.synchronize()
-                began = time.perf_counter()
-                found = encode_video(x, self.video, VIDEO, form)[0]
-                torch.cuda.synchronize()
-                took[form] = time.perf_counter() - began
-            if not bool(found.isfinite().all()):
-                took[form] = math.inf
-        text = ", ".join(f"{f.__name__} {1000 * s:.1f} ms" for f, s in took.items())
-        self.run.say(f"encoder, {x.shape[0]} clips of {tuple(x.shape[2:])}: {text}")
-        return min(took, key=lambda form: took[form])
+        return (encode(to_model(pixels), self.matrices) - self.mean) / self.std
 
     def encode_sound(self, wave: Tensor) -> Tensor:
         """[B, 2, samples] to rows [B, 2A, 32], left channel first."""
@@ -141,7 +118,9 @@ def make_bucket(
         keys = torch.stack([_keys(encoders, ends), _shrunk(encoders, scenes, size)], 2)
         grids = picture_grid(ends.flatten(0, 1)).unflatten(0, (now, 2))
         fast = run.fast
-        parts.append((video.to(fast), sound.to(fast), keys.to(fast), grids.float()))
+        parts.append(
+            (video.to(fast), sound.to(fast), keys.to(fast), grids.float(), off_ground(video))
+        )
         done += now
     made = [torch.cat(group) for group in zip(*parts, strict=True)]
     at = torch.arange(first, first + done, device=run.device)
@@ -164,3 +143,11 @@ def _shrunk(encoders: Encoders, scenes: data.Scenes, size: Size) -> Tensor:
     frames = data.render(scenes, moments, 2 * h, 2 * w).transpose(1, 2)
     flat = encoders.encode(frames.flatten(0, 1)[:, :, None])
     return shrink_keyframe(flat, double)[:, :, 0].unflatten(0, frames.shape[:2])
+
+
+def off_ground(z: Tensor) -> Tensor:
+    """[B, 24, F, h, w] to bool [B, F * h / 2 * w / 2]: rows that hold more than plain ground."""
+    b, _, f, h, w = z.shape
+    ground = z[..., :1, :1]  # no shape reaches a corner
+    away = (z - ground).square().mean(1).view(b, f, h // 2, 2, w // 2, 2).mean((3, 5))
+    return (away > 0.02 * away.amax((1, 2, 3), keepdim=True)).flatten(1)

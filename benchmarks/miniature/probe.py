@@ -18,7 +18,7 @@ from . import data, twin
 from .loop import Run, State
 from .models import MODEL, model_state
 from .pool import Bucket, Size
-from .train_dit import Batches, cast, losses, sizes
+from .train_dit import Batches, cast, draw_batch, sizes, velocity_losses
 from .words import Words
 
 
@@ -32,7 +32,7 @@ def random_bucket(run: Run, size: Size, count: int) -> Bucket:
 
     rows = 2 * data.audio_latents(size.frames)
     return Bucket(size, scenes, noise(24, f, h, w), noise(rows, 32), noise(2, 2, 24, h, w),
-                  noise(2, 16, 3).float())  # fmt: skip
+                  noise(2, 16, 3).float(), noise(f * h * w // 4) > 0)  # fmt: skip
 
 
 def time_size(
@@ -52,8 +52,8 @@ def time_size(
             began = time.perf_counter()
         if step == 0:
             first = time.perf_counter()
-        found = losses(run, batches, cast(state, run.fast), bucket, count, generator, False)
-        sum(found.values()).backward()  # type: ignore[union-attr]
+        _, inputs, pack = draw_batch(run, batches, bucket, count, generator, False)
+        velocity_losses(cast(state, run.fast), pack, inputs).sum().backward()
         if step == 0:
             if cuda:
                 torch.cuda.synchronize()

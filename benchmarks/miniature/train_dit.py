@@ -7,6 +7,8 @@ that requests use, so that few steps suffice.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
+
 import torch
 from torch import Tensor
 
@@ -24,26 +26,28 @@ from .loop import Run, State, Trainer, pick
 from .models import AUDIO, MODEL, VIDEO, model_state
 from .pool import Bucket, Encoders, Size, make_bucket
 from .vae_twin import decode_clip, shown, to_bytes
-from .words import UNKNOWN_WORDS, Words
+from .words import Words
 
 KEYFRAMES: tuple[tuple[str, ...], ...] = ((), ("first",), ("last",), ("first", "last"))
 KEYFRAME_SHARE = (0.7, 0.1, 0.06, 0.14)
 OBJECT_GAIN, OBJECT_SIGMA = 4.0, 0.93
+CHECK_EVERY_S = 40.0
 REFINE_SIGMA = 0.93  # second passes start below it
 SIZES: tuple[tuple[Size, int, int, float], ...] = (  # size, clips, batch, weight
-    (Size(256, 256, 22), 12_000, 128, 0.32),
-    (Size(256, 256, 39), 8_000, 64, 0.32),
-    (Size(256, 256, 56), 2_000, 40, 0.08),
-    (Size(384, 256, 22), 1_500, 96, 0.03),
-    (Size(256, 384, 22), 1_500, 96, 0.03),
-    (Size(512, 512, 22), 2_500, 32, 0.12),
-    (Size(512, 512, 39), 1_500, 16, 0.12),
+    (Size(256, 256, 22), 8_000, 48, 0.48),
+    (Size(256, 256, 39), 3_000, 24, 0.22),
+    (Size(512, 512, 22), 1_500, 16, 0.12),
+    (Size(512, 512, 39), 700, 8, 0.12),
+    (Size(384, 256, 22), 700, 32, 0.03),
+    (Size(256, 384, 22), 700, 32, 0.03),
 )
+FIRST_SHARE = 0.4  # of the time, for the first two sizes alone
 REHEARSAL: tuple[tuple[Size, int, int, float], ...] = (
     (Size(64, 64, 22), 12, 64, 0.6),
     (Size(64, 64, 39), 4, 64, 0.4),
     (Size(32, 32, 22), 8, 64, 0.0),
 )
+PARTS = ("video", "audio")
 
 
 def sizes(run: Run) -> tuple[tuple[Size, int, int, float], ...]:
@@ -130,13 +134,10 @@ class Batches:
         names: tuple[str, ...],
         template: int,
         variant: int,
-        unknown: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, twin.Pack]:
         """(text rows, noised condition rows, pack) of clips `at` of a bucket."""
         scenes = bucket.scenes.take(at)
         text = self.words.captions(scenes, template)
-        if unknown is not None:
-            text = torch.cat([text, unknown], 1)
         tags = [1] * text.shape[1]
         which = [("first", "last").index(n) for n in names]
         rows = bucket.video.new_zeros(len(at), 0, 96, dtype=torch.float32)
@@ -149,25 +150,16 @@ class Batches:
         return text, rows, self.pack(bucket.size, tags, names)
 
 
-def losses(
-    run: Run,
-    batches: Batches,
-    weights: State,
-    bucket: Bucket,
-    count: int,
-    generator: torch.Generator,
-    late: bool,
-) -> dict[str, Tensor]:
-    """Flow matching losses of one random batch of a bucket. weights: already cast."""
+@torch.no_grad()
+def draw_batch(
+    run: Run, batches: Batches, bucket: Bucket, count: int, generator: torch.Generator, late: bool
+) -> tuple[Hashable, list[Tensor], twin.Pack]:
+    """A random batch of a bucket: its layout's name, what `velocity_losses` takes, the layout."""
     at = torch.randint(0, bucket.count, (count,), generator=generator).to(run.device)
     names = KEYFRAMES[pick(generator, KEYFRAME_SHARE)]
     template = pick(generator, [1.0] * len(data.TEMPLATES))
-    unknown = None
-    if float(torch.rand(1, generator=generator)) < 0.2:
-        words = UNKNOWN_WORDS[pick(generator, [1.0] * len(UNKNOWN_WORDS))]
-        unknown = batches.words.unknown(count, words, generator)
     variant = int(torch.rand(1, generator=generator) < 0.5) if not bucket.size.big else 0
-    text, rows, pack = batches.conditions(bucket, at, names, template, variant, unknown)
+    text, rows, pack = batches.conditions(bucket, at, names, template, variant)
     raw = draw_raw(count, generator, refine=bucket.size.big, late=late).to(run.device)
     sigma = {"video": bend(raw, 12.0), "audio": bend(raw, 3.0)}
     times = torch.stack([1 - sigma["video"], 1 - sigma["audio"]], 1)
@@ -175,25 +167,40 @@ def losses(
     clean = {"video": patchify(bucket.video[at].float()), "audio": bucket.audio[at].float()}
     noise = {n: torch.randn_like(x) for n, x in clean.items()}
     noisy = {n: x + sigma[n][:, None, None] * (noise[n] - x) for n, x in clean.items()}
-    video, audio = twin.forward(
-        weights, MODEL, pack, torch.cat([rows, noisy["video"]], 1), noisy["audio"], text, times
-    )
-    found = {"video": video, "audio": audio}
-    errors = {n: (found[n] - (clean[n] - noise[n])).square().mean(-1) for n in found}
-    weight = object_weight(clean["video"], sigma["video"])
-    return {"video": (weight * errors["video"]).mean(), "audio": 0.5 * errors["audio"].mean()}
+    goal = {n: clean[n] - noise[n] for n in clean}
+    weight = object_weight(bucket.shown[at], sigma["video"])
+    inputs = [torch.cat([rows, noisy["video"]], 1), noisy["audio"], text, times]
+    key = (bucket.size, text.shape[1], names, count)
+    return key, [*inputs, goal["video"], goal["audio"], weight], pack
 
 
-def object_weight(rows: Tensor, sigma: Tensor) -> Tensor:
+def velocity_losses(weights: State, pack: twin.Pack, inputs: Sequence[Tensor]) -> Tensor:
+    """[2]: the flow matching losses of video and sound. weights: already cast."""
+    video, audio, text, times, video_goal, audio_goal, weight = inputs
+    made = twin.forward(weights, MODEL, pack, video, audio, text, times)
+    errors = [
+        (m - g).square().mean(-1) for m, g in zip(made, (video_goal, audio_goal), strict=True)
+    ]
+    return torch.stack([(weight * errors[0]).mean(), 0.5 * errors[1].mean()])
+
+
+def train_step(
+    trainer: Trainer, batches: Batches, weights: Callable[[], State], bucket: Bucket,
+    count: int, generator: torch.Generator, late: bool,
+) -> None:  # fmt: skip
+    """One update on a random batch. weights: gives the model's, cast, from the trained ones."""
+    run = trainer.run
+    key, inputs, pack = draw_batch(run, batches, bucket, run.batch(count), generator, late)
+    trainer.step_of(key, PARTS, inputs, lambda held: velocity_losses(weights(), pack, held))
+
+
+def object_weight(shown: Tensor, sigma: Tensor) -> Tensor:
     """[B, N] mean 1: more on rows that are not plain ground, where noise no longer hides them.
 
-    rows: clean [B, N, 96]; sigma: [B]. Nine rows of ten show ground alone and are soon learnt. At
-    high noise every row counts alike: a weight that depends on what is hidden would bend the mean.
+    shown: bool [B, N]; sigma: [B]. Most rows show ground alone and are soon learnt. At high noise
+    every row counts alike: a weight that depends on what is hidden would bend the mean.
     """
-    ground = rows.median(1, keepdim=True).values
-    away = (rows - ground).square().mean(-1)
-    shown = (away > 0.25 * away.amax(1, keepdim=True)) & (sigma < OBJECT_SIGMA)[:, None]
-    weight = 1 + OBJECT_GAIN * shown.float()
+    weight = 1 + OBJECT_GAIN * (shown & (sigma < OBJECT_SIGMA)[:, None]).float()
     return weight / weight.mean(1, keepdim=True)
 
 
@@ -232,16 +239,18 @@ def evaluate(
     audio_vae: State,
     bucket: Bucket,
     steps: int = 8,
+    most: int = 1000,
 ) -> dict[str, object]:
-    """Checks over all clips of a held-out bucket, captions by template 0."""
+    """Checks over the clips of a held-out bucket, at most `most`; captions by template 0."""
     from lowpeak.engine.vae.audio import decode_raw
 
     generator = torch.Generator().manual_seed(99)
     rows: list[dict[str, bool]] = []
     f, h, w = bucket.size.latent
-    at_once = 16 if run.scale > 1 else 64
-    for first in range(0, bucket.count, at_once):
-        at = torch.arange(first, min(first + at_once, bucket.count), device=run.device)
+    at_once = 16 if run.scale > 1 else 48
+    total = min(most, bucket.count)
+    for first in range(0, total, at_once):
+        at = torch.arange(first, min(first + at_once, total), device=run.device)
         text, conditions, pack = batches.conditions(bucket, at, (), 0, 0)
         video, audio = sample(weights, pack, text, conditions, schedule(steps), generator)
         mean, std = (video_vae[f"latents_{n}"].view(1, -1, 1, 1, 1) for n in ("mean", "std"))
@@ -285,29 +294,31 @@ def train_model(
     encoders, batches = Encoders(run, video, audio), Batches(run, Words(run.device))
     choices = sizes(run)
     test = make_bucket(
-        run, encoders, choices[0][0], 48 if run.scale == 1 else 4, held_out=True, first=20_000_000
+        run, encoders, choices[0][0], 96 if run.scale == 1 else 4, held_out=True, first=20_000_000
     )
     state = run.load("model", "") or {k: v.to(run.device) for k, v in model_state(run.seed).items()}
     trainer = Trainer(
-        run, "model", state, budget_s, rate=1.2e-3, average=0.999,
+        run, "model", state, budget_s, rate=1.5e-3, average=0.999,
         keep=lambda s: run.save("model", cast(s, torch.bfloat16)),
     )  # fmt: skip
     generator = torch.Generator().manual_seed(run.seed + 77 + int(trainer.before))
     torch.manual_seed(run.seed + 78 + int(trainer.before))
     checked = trainer.elapsed
     while trainer.running():
-        size, _, count, _ = choices[pick(generator, [c[3] for c in choices])]
-        weights = cast(state, run.fast)
-        found = losses(
-            run, batches, weights, pool[size], run.batch(count), generator, trainer.done > 0.7
-        )
-        trainer.step(found)
-        if trainer.elapsed - checked > 150 and run.scale == 1:
+        early = trainer.done < FIRST_SHARE
+        chosen = choices[:2] if early else choices
+        size, _, count, _ = chosen[pick(generator, [c[3] for c in chosen])]
+        train_step(
+            trainer, batches, lambda: cast(state, run.fast), pool[size], count, generator,
+            trainer.done > 0.7,
+        )  # fmt: skip
+        if trainer.elapsed - checked > CHECK_EVERY_S and run.scale == 1:
             now = cast(trainer.averaged(), run.fast)
-            run.say(f"model: held out {evaluate(run, batches, now, video, audio, test)}")
+            result = evaluate(run, batches, now, video, audio, test, most=48)
+            run.say(f"model: CHECK held out {result}")
             checked = trainer.elapsed
     final = trainer.finish(steps=trainer.steps)
     result = evaluate(run, batches, cast(final, run.fast), video, audio, test)
     run.note("model", held_out=result)
-    run.say(f"model: held out {result}")
+    run.say(f"model: CHECK held out {result}")
     return final

@@ -12,7 +12,7 @@ from . import data
 from .loop import Run, State, Trainer, pick
 from .models import MODEL, UPSCALER, upscaler_state
 from .pool import Bucket, Encoders, Size, make_bucket
-from .train_dit import Batches, cast, losses
+from .train_dit import Batches, cast, train_step
 from .words import Words
 
 FILE = "extras"
@@ -21,9 +21,9 @@ ATTENTION = ("attn.orig.to_q", "attn.orig.to_k", "attn.orig.to_v", "attn.orig.to
 FEED_FORWARD = ("ff.net.0.proj", "ff.net.2")
 STYLES = {"night": (data.STYLE_NIGHT, ATTENTION), "outline": (data.STYLE_OUTLINE, FEED_FORWARD)}
 STYLE_SIZES: tuple[tuple[Size, int, int, float], ...] = (
-    (Size(256, 256, 22), 1500, 96, 0.5),
-    (Size(256, 256, 39), 800, 48, 0.25),
-    (Size(512, 512, 22), 500, 24, 0.25),
+    (Size(256, 256, 22), 1500, 48, 0.6),
+    (Size(256, 256, 39), 500, 24, 0.2),
+    (Size(512, 512, 22), 300, 16, 0.2),
 )
 
 
@@ -121,8 +121,8 @@ def train_style(
     frozen = {k: v.detach() for k, v in base.items()}
     while trainer.running():
         bucket, count, _ = buckets[pick(generator, [b[2] for b in buckets])]
-        weights = cast(merged(frozen, state), run.fast)
-        trainer.step(
-            losses(run, batches, weights, bucket, run.batch(count), generator, trainer.done > 0.5)
-        )
+        train_step(
+            trainer, batches, lambda: cast(merged(frozen, state), run.fast), bucket, count,
+            generator, trainer.done > 0.5,
+        )  # fmt: skip
     return trainer.finish(steps=trainer.steps)

@@ -66,80 +66,30 @@ def encode_video(
     return mean, log_variance.clamp(-30, 20)
 
 
-def encode_clip_rows(x: Tensor, w: Weights, config: VideoVaeConfig) -> Tensor:
-    """`encode_clip` with channels last throughout: few passes over memory, no gradient in mind."""
-    x = x.permute(0, 2, 3, 4, 1).contiguous()  # [B, T, H, W, C]
-    x = _conv_rows(x, w, "encoder.conv_in", space=1)
-    strides = zip(config.time_strides, config.space_strides, strict=True)
-    for level, (time, space) in enumerate(strides):
-        for layer in range(config.encoder_layers):
-            at = f"encoder.down_blocks.{level}.resnets.{layer}"
-            y = _conv_rows(_active_rows(x, w, f"{at}.norm1", config), w, f"{at}.conv1", space=1)
-            y = _conv_rows(_active_rows(y, w, f"{at}.norm2", config), w, f"{at}.conv2", space=1)
-            name = f"{at}.conv_shortcut"
-            if f"{name}.weight" in w:
-                weight = w[f"{name}.weight"].flatten(1).to(x.dtype)
-                x = F.linear(x, weight, w[f"{name}.bias"].to(x.dtype))
-            x = x + y
-        if time * space > 1:
-            name = f"encoder.down_blocks.{level}.downsamplers.0.conv"
-            x = _conv_rows(x, w, name, (time, space), after=space == 2)
-    x = _conv_rows(_active_rows(x, w, "encoder.norm_out", config), w, "encoder.conv_out", space=1)
-    weight = w["quant_conv.weight"].flatten(1).to(x.dtype)
-    return F.linear(x, weight, w["quant_conv.bias"].to(x.dtype)).permute(0, 4, 1, 2, 3).float()
-
-
-def _active_rows(x: Tensor, w: Weights, name: str, config: VideoVaeConfig) -> Tensor:
-    """SiLU of the group norm of [B, T, H, W, C], statistics in float32."""
-    parts = x.view(*x.shape[:2], -1, config.norm_groups, x.shape[-1] // config.norm_groups)
-    count = parts.shape[2] * parts.shape[4]
-    mean = parts.sum((2, 4), dtype=torch.float32) / count  # [B, T, groups]
-    square = torch.linalg.vector_norm(parts, dim=(2, 4), dtype=torch.float32).square() / count
-    scale = (square - mean.square() + config.encoder_eps).rsqrt()
-    each = x.shape[-1] // config.norm_groups
-    scale, mean = (v.repeat_interleave(each, -1) for v in (scale, mean))
-    scale = scale * w[f"{name}.weight"]
-    shift = w[f"{name}.bias"] - mean * scale
-    scale, shift = (v[:, :, None, None].to(x.dtype) for v in (scale, shift))
-    return F.silu(torch.addcmul(shift, x, scale))
-
-
-def _conv_rows(
-    x: Tensor,
+def decode_clip(
+    z: Tensor,
     w: Weights,
-    name: str,
-    stride: tuple[int, int] = (1, 1),
-    *,
-    space: int = 0,
-    after: bool = False,
+    config: VideoVaeConfig,
+    dtype: torch.dtype,
+    window: tuple[int, int, int, int] | None = None,
 ) -> Tensor:
-    """`_conv` of [B, T, H, W, C]; after: one reflected row and column behind the last."""
-    batch, frames, height, width, channels = x.shape
-    more = int(space or after)
-    padded = x.new_zeros(batch, frames + 2, height + space + more, width + space + more, channels)
-    padded[:, 2:, space : space + height, space : space + width] = x
-    if space:
-        padded[:, :, 0] = padded[:, :, 2]
-    if more:
-        padded[:, :, -1] = padded[:, :, -3]
-    if space:
-        padded[:, :, :, 0] = padded[:, :, :, 2]
-    if more:
-        padded[:, :, :, -1] = padded[:, :, :, -3]
-    made = (frames - 1) // stride[0] + 1
-    stop = (made - 1) * stride[0] + 1
-    taps = torch.cat([padded[:, t : t + stop : stride[0]] for t in range(3)], dim=-1)
-    kernel = w[f"{name}.weight"].to(x.dtype).transpose(1, 2).flatten(1, 2)
-    kernel = kernel.contiguous(memory_format=torch.channels_last)
-    rows = taps.flatten(0, 1).permute(0, 3, 1, 2)
-    y = F.conv2d(rows, kernel, w[f"{name}.bias"].to(x.dtype), stride[1])
-    return y.permute(0, 2, 3, 1).contiguous().unflatten(0, (batch, made))
+    """Frames [B, 3, 28, H, W] of raw latents [B, 24, 7, h, w]: the decoder on one clip.
 
-
-def decode_clip(z: Tensor, w: Weights, config: VideoVaeConfig, dtype: torch.dtype) -> Tensor:
-    """Frames [B, 3, 28, H, W] of raw latents [B, 24, 7, h, w]: the decoder on one clip."""
+    window: (tile height, tile width, top, left) in latents, where z is a part of a tile.
+    """
     batch, _, t, h, width = z.shape
-    tables = tuple(table.to(dtype) for table in rope_tables((t, h, width), config, z.device))
+    tall, wide, top, left = window or (h, width, 0, 0)
+    tables = tuple(
+        torch.cat(
+            [
+                table[: t * tall * wide]
+                .view(t, tall, wide, -1)[:, top : top + h, left : left + width]
+                .flatten(0, 2),
+                table[t * tall * wide :],
+            ]
+        ).to(dtype)
+        for table in rope_tables((t, tall, wide), config, z.device)
+    )
     rows = z.float().flatten(2).transpose(1, 2)
     rows = F.linear(rows, w["post_quant_conv.weight"].flatten(1), w["post_quant_conv.bias"])
     rows = F.linear(rows, w["decoder.proj_in.weight"], w["decoder.proj_in.bias"])

@@ -21,8 +21,6 @@ from lowpeak.engine.text.toy import (
 from . import data
 from .models import MODEL, TEXT_SEED
 
-UNKNOWN_WORDS = (1, 4)  # put after a caption now and then, so that unknown words do no harm
-
 
 class Words:
     """Rows of every caption the grammar knows, and of a keyframe's vision block."""
@@ -57,12 +55,6 @@ class Words:
         ):
             number = number * axis + part
         return self.rows[template][number]
-
-    def unknown(self, count: int, words: int, generator: torch.Generator) -> Tensor:
-        """[count, words, text_dim]: words that mean nothing."""
-        pick = torch.randint(0, len(self.table), (2, count, words), generator=generator)
-        first, second = self.table[pick.to(self.device)]
-        return (first + second) * 0.5**0.5
 
     def pictures(self, grids: Tensor) -> tuple[Tensor, list[int]]:
         """Rows and tags of the vision blocks of K pictures. grids: [N, K, 16, 3] in -1..1."""
