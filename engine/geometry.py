@@ -18,12 +18,22 @@ AUDIO_SAMPLE_RATE_HZ = 32_000
 SPATIAL_STRIDE_PX = 16
 CANVAS_STEP_PX = 32
 CHUNK_FRAMES = 5  # latent frames of a window chunk; part of the model
+GROUP_ROWS = 5120  # rows that fill a large card's products
+MOST_GROUPED = 4  # 56 matrices of 128 x 128 a frame stand in memory for a whole group
 MIN_SIDE_PX = 256
 MAX_SIDE_PX = 4096
 MAX_ASPECT = 4.0
 MIN_FRAMES = 22  # 7 latent frames: the shortest clip the video decoder knows
 MAX_FRAMES = 24 * 60 + 10  # a minute, rounded up to the grid: 1450
 TRAINED_FRAMES = 362  # 15 s; longer is allowed and marked untrained
+
+
+def grouped_chunks(tokens_per_frame: int, chunk: int = CHUNK_FRAMES) -> int:
+    """Consecutive chunks that row-wise stages take at once, so that small pictures have as many
+    rows a launch as large ones. Part of the arithmetic, like the chunk itself: a function of the
+    size, never of a plan.
+    """
+    return max(1, min(MOST_GROUPED, GROUP_ROWS // max(1, chunk * tokens_per_frame)))
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,11 @@ class Geometry:
     def chunks(self) -> int:
         """Window chunks of `CHUNK_FRAMES` latent frames; the last may be short."""
         return -(-self.latent_frames // CHUNK_FRAMES)
+
+    @property
+    def grouped(self) -> int:
+        """Chunks of a row group; a clip may have fewer."""
+        return min(self.chunks, grouped_chunks(self.tokens_per_frame))
 
     def sequence_rows(self, *, text_rows: int, condition_rows: int = 0) -> int:
         """N: packed rows of text, conditions, stereo audio and video."""

@@ -1,13 +1,14 @@
 """One VDN-H3 block, chunk-major: a write sweep that only reads x, a read sweep that updates it.
 
-    write   per chunk: k, v -> key source; features -> per-frame A, B -> T, J -> border states;
+    write   per group: k, v -> key source; features -> per-frame A, B -> T, J -> border states;
             the dense rows (anchors, global rows) attend to the keys that pass by.
-    read    per chunk: q; one exact softmax over the ring's slice; gate; linear readout;
-            both projections; residual; feed-forward.
+    read    per group: q; for each of its chunks one exact softmax over the ring's slice; gate;
+            linear readout; both projections; residual; feed-forward.
 
-Nothing of full-sequence width exists but x and, for `store` and `host`, keys and values. The
-partition (chunk, tile, order of reductions) is fixed here, so where bytes wait cannot change a bit
-of the result. Design and formulas: chunk-major.md; model sheet a.8 and b.
+A group is one chunk, or some where pictures are small (sweep.py). Nothing of full-sequence width
+exists but x and, for `store` and `host`, keys and values. The partition (group, chunk, tile, order
+of reductions) is fixed here, so where bytes wait cannot change a bit of the result. Design and
+formulas: chunk-major.md; model sheet a.8 and b.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .keyring import KeyRing
 from .linear_branch import LinearBranch
 from .residual import Residual
 from .side import SideStream
-from .sweep import FFN_TILE_ROWS, FOLD_CHUNKS, SweepContext
+from .sweep import FFN_TILE_ROWS, SweepContext
 from .weights import AttentionWeights, FeedForwardWeights
 
 READOUT_EPS = 1e-6
@@ -75,6 +76,7 @@ class ChunkMajorBlock:
         elif keys == "host":
             assert host_store is not None
             self.store = host_store
+        self.stage = self._staging()
         self.side = SideStream(c.device, "attention", used=c.beside)
         self.linear = LinearBranch(c)
         dense = 2 * c.tokens + c.global_rows
@@ -82,6 +84,20 @@ class ChunkMajorBlock:
         self.dense_q = c.empty((dense, c.heads, c.head_dim))
         self.dense_total = c.empty((dense, c.heads, c.head_dim), wide)
         self.dense_lse = c.empty((dense, c.heads), wide)
+
+    def _staging(self) -> tuple[Tensor, Tensor]:
+        """Where keys and values of groups stand that are not stored: in the write sweep until the
+        dense rows have seen them, in the read sweep until the ring takes them, chunk by chunk.
+        """
+        c, ring = self.context, self.ring
+        if self.keys == "store":
+            assert self.store is not None
+            return self.store
+        if c.grouped == 1:  # the ring itself: its read sweep has not begun, or writes there
+            slots = slice(ring.slots_start, ring.slots_stop)
+            return ring.k[slots], ring.v[slots]
+        shape = (c.grouped * c.chunk * c.tokens, c.heads, c.head_dim)
+        return c.empty(shape), c.empty(shape)
 
     def run(
         self,
@@ -142,35 +158,32 @@ class ChunkMajorBlock:
         self.dense_total.zero_()
         self.dense_lse.fill_(-torch.inf)
         self._fold(ring.k[ring.globals], ring.v[ring.globals])
-        for index in range(c.chunks):
-            self._write_chunk(index)
+        for index in range(c.groups):
+            self._write_group(index)
         self.side.join()
         self.linear.finish()
 
-    def _write_chunk(self, index: int) -> None:
+    def _write_group(self, index: int) -> None:
         c, w, ring = self.context, self.w, self.ring
-        rows = c.chunk_rows(index)
+        rows = c.group_rows(index)
         y, act = self._modulated(self.residual.load(rows.start, rows.stop), rows.start, w.norm, 0)
         kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
-        run = index - index % FOLD_CHUNKS  # first chunk of the run the dense rows fold in at once
-        if self.keys == "store":
-            assert self.store is not None
-            keys, values = self.store
-            place, first = kept, run * c.chunk * c.tokens
-        else:
-            keys, values = ring.k, ring.v
-            place, first = ring.sequential(index), ring.sequential(run).start
+        run = index - index % c.fold_groups  # first group of the run the dense rows fold in at once
+        first = c.group_rows(run).start - c.global_rows
+        place, (keys, values) = kept, self.stage
+        if self.keys != "store":  # every run stands at the stage's start
+            place, first = slice(kept.start - first, kept.stop - first), 0
         k_raw, v_raw = self._key_value(act, rows, keys[place], values[place])
         if self.keys == "host":
             assert self.store is not None
             self._copy(self.store, kept, (keys, values), place)
         if index == 0:
             self._keep_anchor(ring.first_anchor, keys, values, place.start)
-        if index == c.chunks - 1:
+        if index == c.groups - 1:
             self._keep_anchor(ring.last_anchor, keys, values, place.stop - c.tokens)
-        if index % FOLD_CHUNKS == FOLD_CHUNKS - 1 or index == c.chunks - 1:
+        if index == run + c.fold_groups - 1 or index == c.groups - 1:
             self._fold(keys[first : place.stop], values[first : place.stop])
-        self.linear.take_chunk(index, y, k_raw, v_raw)
+        self.linear.take(index, y, k_raw, v_raw)
         del y, act, k_raw, v_raw  # before the features are made: they are as large again
         self.linear.advance(index)
 
@@ -191,30 +204,41 @@ class ChunkMajorBlock:
         self.small = self.w.small_read()
         self.ring.restart()
         self._load_keys(0)
-        for index in range(c.chunks):
-            if index + 1 < c.chunks:
-                self._load_keys(index + 1)
-            self._read_chunk(index, dense)
+        for index in range(c.groups):
+            self._read_group(index, dense)
         x = self.residual.load(0, c.global_rows)
         y, _ = self._modulated(x, 0, self.w.norm, 0, kind="plain")
         logits = self._small(y)[:, : c.heads]
         self._finish(x, 0, logits, [dense[2 * c.tokens :]], [])
 
     def _load_keys(self, index: int) -> None:
+        """Bring chunk `index` into the ring. Recomputed keys are made by groups, from rows of x
+        that nobody has updated yet: a group's first chunk is asked for before the group is read.
+        """
         c, ring = self.context, self.ring
         rows = c.chunk_rows(index)
         place = ring.place(index)
-        if self.store is None:
-            x = self.residual.load(rows.start, rows.stop)
-            _, act = self._modulated(x, rows.start, self.w.norm, 0, keep_y=False)
-            self._key_value(act, rows, ring.k[place], ring.v[place])
+        if self.store is not None:
+            kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
+            self._copy((ring.k, ring.v), place, self.store, kept)
             return
-        kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
-        self._copy((ring.k, ring.v), place, self.store, kept)
+        if c.grouped == 1:
+            self._keys_again(rows, ring.k[place], ring.v[place])
+            return
+        group = c.group_rows(index // c.grouped)
+        if rows.start == group.start:
+            self._keys_again(group, *(part[: group.stop - group.start] for part in self.stage))
+        made = slice(rows.start - group.start, rows.stop - group.start)
+        self._copy((ring.k, ring.v), place, self.stage, made)
 
-    def _read_chunk(self, index: int, dense: Tensor) -> None:
+    def _keys_again(self, rows: slice, keys: Tensor, values: Tensor) -> None:
+        x = self.residual.load(rows.start, rows.stop)
+        _, act = self._modulated(x, rows.start, self.w.norm, 0, keep_y=False)
+        self._key_value(act, rows, keys, values)
+
+    def _read_group(self, index: int, dense: Tensor) -> None:
         c, w = self.context, self.w
-        rows = c.chunk_rows(index)
+        rows = c.group_rows(index)
         x = self.residual.load(rows.start, rows.stop)
         y, act = self._modulated(x, rows.start, w.norm, 0)
         q_raw = self._linear(act, w.q)
@@ -225,31 +249,36 @@ class ChunkMajorBlock:
         if not self.side.used:
             linear = self._linear_part(index, q_raw, hidden)
             del q_raw
-            attention = self._window_attention(index, q, dense)
+            attention = self._group_attention(index, q, dense)
         else:
             with self.side.beside():
-                attention = self._window_attention(index, q, dense)
+                attention = self._group_attention(index, q, dense)
             linear = self._linear_part(index, q_raw, hidden)
             self.side.join()
             del q_raw
         del q
         self._finish(x, rows.start, logits, [attention], [linear])
 
-    def _window_attention(self, index: int, q: Tensor, dense: Tensor) -> Tensor:
-        """Attention of a chunk's rows, the anchors' taken from `dense`. [M, H, D]."""
+    def _group_attention(self, index: int, q: Tensor, dense: Tensor) -> Tensor:
+        """Attention of a group's rows, window by window, the anchors' from `dense`. [M, H, D]."""
         c, ring = self.context, self.ring
-        window = ring.window(index)
-        low = c.tokens if index == 0 else 0
-        high = q.shape[0] - (c.tokens if index == c.chunks - 1 else 0)
-        parts = [dense[: c.tokens]] if low else []
-        if low < high:
-            parts.append(c.ops.attention(q[low:high], ring.k[window], ring.v[window]))
-        if high < q.shape[0]:
+        parts = [dense[: c.tokens]] if index == 0 else []
+        start = c.group_rows(index).start
+        for chunk in c.group_chunks(index):
+            if chunk + 1 < c.chunks:
+                self._load_keys(chunk + 1)
+            window, rows = ring.window(chunk), c.chunk_rows(chunk)
+            low = rows.start + (c.tokens if chunk == 0 else 0)
+            high = rows.stop - (c.tokens if chunk == c.chunks - 1 else 0)
+            if low < high:
+                queries = q[low - start : high - start]
+                parts.append(c.ops.attention(queries, ring.k[window], ring.v[window]))
+        if index == c.groups - 1:
             parts.append(dense[c.tokens : 2 * c.tokens])
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _linear_part(self, index: int, q_raw: Tensor, hidden: Tensor) -> Tensor:
-        """The linear branch of a chunk's rows, projected: [M, C]."""
+        """The linear branch of a group's rows, projected: [M, C]."""
         assert self.w.linear is not None
         out = self.w.linear.out
         readout = self._readout(index, q_raw, hidden)
@@ -315,7 +344,7 @@ class ChunkMajorBlock:
         """Dense attention over all rows: short clips, and the model without VDN."""
         c, w = self.context, self.w
         tiles = [slice(0, c.global_rows)] if c.global_rows else []
-        tiles += [c.chunk_rows(index) for index in range(c.chunks)]
+        tiles += [c.group_rows(index) for index in range(c.groups)]
         for rows in tiles:
             x = self.residual.load(rows.start, rows.stop)
             _, act = self._modulated(x, rows.start, w.norm, 0, keep_y=False)

@@ -61,12 +61,6 @@ class KeyRing:
         self._where[index] = (start, rows)
         return slice(start, start + rows)
 
-    def sequential(self, index: int) -> slice:
-        """The rows of chunk `index` in the write sweep: slot index mod 3, so that three chunks are
-        one contiguous run in clip order."""
-        start = self.slots_start + (index % 3) * self.chunk * self.tokens
-        return slice(start, start + self.chunk_rows(index))
-
     def window(self, index: int) -> slice:
         """The slice that is the key set of chunk `index`. Moves rows if a hole must be closed."""
         present = [c for c in (index - 1, index, index + 1) if 0 <= c < self.chunks]

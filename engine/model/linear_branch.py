@@ -1,9 +1,10 @@
-"""The linear branch of one block, fed chunk by chunk in the write sweep.
+"""The linear branch of one block, fed group by group in the write sweep.
 
-Features of raw k and v need two frames on each side, so they are made half a chunk late: after
-chunk c (frames 5c..5c+4) features exist up to frame 5c+2, and the scan has passed chunk c-1.
-States are kept at chunk borders only; the reverse scan runs over the chunks' folded maps at the
-end (design: chunk-major.md, write sweep). Anchors 0 and F-1 take no part: inner frames are 1..F-2.
+Features of raw k and v need two frames on each side, so they are made two frames late: after a
+group that ends with chunk c (frames 5c..5c+4) features exist up to frame 5c+2, and the scan has
+passed chunk c-1. States are kept at chunk borders only; the reverse scan runs over the chunks'
+folded maps at the end (design: chunk-major.md, write sweep). Anchors 0 and F-1 take no part: inner
+frames are 1..F-2.
 """
 
 from __future__ import annotations
@@ -16,28 +17,30 @@ from .side import SideStream
 from .sweep import SweepContext
 from .weights import LinearBranchWeights
 
-RING_FRAMES = 10  # one chunk, its halo of four, and one to spare
 REACH = 2  # frames the temporal taps reach
 ALPHA_FLOOR = 1e-12
 
 
 class LinearBranch:
-    """Buffers of one pass; `begin`, (`take_chunk`, `advance`) by chunk, `finish`; then `states`."""
+    """Buffers of one pass; `begin`, (`take`, `advance`) by group, `finish`; then `states`."""
 
     def __init__(self, context: SweepContext) -> None:
         self.context = c = context
-        shape = (RING_FRAMES, c.tokens, c.heads * c.head_dim)
+        frames = self.ring_frames = c.chunk * (c.grouped + 1)  # a group, its halo of four, one more
+        shape = (frames, c.tokens, c.heads * c.head_dim)
         matrix = (c.heads, c.head_dim, c.head_dim)
         make = c.empty
         wide = torch.promote_types(c.dtype, torch.float32)
         self.k_ring, self.v_ring = make(shape), make(shape)
         self.beta = make((c.frames * c.tokens, c.heads))
         self.alpha = make((c.frames, c.heads, c.head_dim), wide)
-        self.transition = make((RING_FRAMES, *matrix), wide)
-        self.injection = make((RING_FRAMES, *matrix), wide)
-        self.before = make((c.chunks, *matrix), wide)  # state after the last frame of a chunk
+        self.transition = make((frames, *matrix), wide)
+        self.injection = make((frames, *matrix), wide)
+        self.before = make(
+            (c.chunks + 2, *matrix), wide
+        )  # state two chunks back: at its last frame
         self.fold_t = make((c.chunks, *matrix), wide)
-        self.fold_j = make((c.chunks, *matrix), wide)  # in the end: state at a chunk's start
+        self.fold_j = make((c.chunks + 2, *matrix), wide)  # in the end: state at a chunk's start
         # Inner frames where each window begins and ends: the bridge decays from low to j to high.
         low = [max(u // c.chunk * c.chunk - c.chunk, 1) - 1 for u in range(1, c.frames - 1)]
         high = [min((u // c.chunk + 2) * c.chunk, c.frames - 1) - 1 for u in range(1, c.frames - 1)]
@@ -47,7 +50,7 @@ class LinearBranch:
         self.decays = (make(inner, wide), make(inner, wide))  # of the states before and after
         self.side = SideStream(c.device, "linear", used=c.beside)
         self.rings_read: torch.cuda.Event | None = None
-        self.start = make(matrix, wide)
+        self.start = self.before[0]
         self.state = make(matrix, wide)
 
     def begin(self, weights: LinearBranchWeights, y: Tensor, k: Tensor, v: Tensor) -> None:
@@ -89,12 +92,14 @@ class LinearBranch:
             one = torch.ones(1, c.heads, c.head_dim, dtype=a.dtype, device=a.device)
             _, injection = c.ops.delta_solve(a, b, one, rule=c.vdn.delta_rule, tokens=y.shape[0])
             self.start.copy_(0.5 * injection[0])
+        for outside in (self.before[1], self.fold_j[c.chunks], self.fold_j[c.chunks + 1]):
+            outside.copy_(self.start)  # what windows at the clip's ends read
         self.state.copy_(self.start)
 
-    def take_chunk(self, index: int, y: Tensor, k: Tensor, v: Tensor) -> None:
-        """Take chunk `index`: y [n*S, C], raw k and v [n*S, H*D] of all its frames."""
+    def take(self, index: int, y: Tensor, k: Tensor, v: Tensor) -> None:
+        """Take group `index`: y [n*S, C], raw k and v [n*S, H*D] of all its frames."""
         c = self.context
-        low, high = c.chunk_frames(index)
+        low, high = c.group_frames(index)
         first, last = max(low, 1), min(high, c.frames - 1)  # inner frames first..last-1
         rows = slice(low * c.tokens, high * c.tokens)
         self.beta[rows] = F.linear(y, self.weights.beta.to(y.dtype)).sigmoid()
@@ -110,22 +115,18 @@ class LinearBranch:
     def advance(self, index: int) -> None:
         """Make what the rows taken so far allow: features, T and J, scans."""
         c = self.context
-        last = min(c.chunk_frames(index)[1], c.frames - 1)
-        whole = index == c.chunks - 1
+        last = min(c.group_frames(index)[1], c.frames - 1)
+        whole = index == c.groups - 1
         with self.side.beside():
             self._solve_until(c.frames - 2 if whole else last - 1 - REACH)
-            while self.scanned < (c.chunks if whole else index):
-                self._scan(self.scanned)
+            self._scan_until(c.chunks if whole else c.group_chunks(index)[-1])
 
     def finish(self) -> None:
         """Reverse scan over the chunks' maps; afterwards `states` may be asked."""
         c = self.context
         self.side.join()
         self.rings_read = None
-        state = self.start
-        for index in reversed(range(c.chunks)):
-            self.fold_j[index] += torch.bmm(state, self.fold_t[index])
-            state = self.fold_j[index]
+        c.ops.scan_back(self.start, self.fold_t, self.fold_j[: c.chunks])
         if c.vdn.bridge != "alpha":
             for decay in self.decays:
                 decay.fill_(1.0)
@@ -136,19 +137,23 @@ class LinearBranch:
         torch.exp(log[self.window_high] - log[:-1], out=self.decays[1])
 
     def states(self, index: int) -> tuple[slice, Tensor]:
-        """Inner frames of chunk `index` (relative to the chunk) and the states they read.
+        """Inner frames of group `index` (relative to the group) and the states they read.
 
         Returns (slice of frames, [n, H, D, D] in the compute dtype).
         """
         c = self.context
-        low, high = c.chunk_frames(index)
+        low, high = c.group_frames(index)
         first, last = max(low, 1), min(high, c.frames - 1)
-        inner = slice(first - low, last - low)
-        before = self.before[index - 2] if index >= 2 else self.start
-        follows = index + 2 < c.chunks and c.chunk_frames(index + 2)[0] < c.frames - 1
-        after = self.fold_j[index + 2] if follows else self.start
-        decays = (decay[first - 1 : last - 1] for decay in self.decays)
-        return inner, c.ops.window_states(before, after, *decays, c.dtype)
+        chunks = c.group_chunks(index)
+        made = c.ops.window_states(
+            self.before[chunks.start : chunks.stop],
+            self.fold_j[chunks.start + 2 : chunks.stop + 2],
+            *(decay[first - 1 : last - 1] for decay in self.decays),
+            c.dtype,
+            first=first - low,
+            chunk=c.chunk,
+        )
+        return slice(first - low, last - low), made
 
     def _alpha(self, y: Tensor, count: int) -> Tensor:
         """alpha = exp(-exp(A_log) softplus(up(down(mean y)) + dt_bias)), float32 (sheet b.4)."""
@@ -187,25 +192,28 @@ class LinearBranch:
         transition, injection = c.ops.delta_solve(
             a, b, self.alpha[first : last + 1], rule=c.vdn.delta_rule, tokens=c.tokens
         )
-        slot = first % RING_FRAMES
-        fits = min(count, RING_FRAMES - slot)  # frames before the ring wraps
+        slot = first % self.ring_frames
+        fits = min(count, self.ring_frames - slot)  # frames before the ring wraps
         for ring, made in ((self.transition, transition), (self.injection, injection)):
             ring[slot : slot + fits] = made[:fits]
             if fits < count:
                 ring[: count - fits] = made[fits:]
         self.outputs_done = last
 
-    def _scan(self, index: int) -> None:
+    def _scan_until(self, chunk: int) -> None:
+        """Scan the chunks before `chunk` that were not scanned yet."""
         c = self.context
-        low, high = c.chunk_frames(index)
-        slots = [u % RING_FRAMES for u in range(max(low, 1), min(high, c.frames - 1))]
-        c.ops.scan_chunk(
+        if self.scanned == chunk:
+            return
+        c.ops.scan_chunks(
             self.state,
             self.transition,
             self.injection,
-            self.fold_t[index],
-            self.fold_j[index],
-            slots=slots,
+            self.before[2:],
+            self.fold_t,
+            self.fold_j,
+            chunks=range(self.scanned, chunk),
+            size=c.chunk,
+            frames=range(1, c.frames - 1),
         )
-        self.before[index] = self.state
-        self.scanned += 1
+        self.scanned = chunk

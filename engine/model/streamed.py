@@ -204,7 +204,7 @@ class BoundPass:
         return self.block.link_bytes + getattr(self.residual, "link_bytes", 0)
 
     def _fill(self, video: Tensor, audio: Tensor) -> None:
-        """The packed input (sheet a.9), text first, then conditions, audio, video by chunks."""
+        """The packed input (sheet a.9), text first, then conditions, audio, video by groups."""
         c, layout = self.context, self.layout
         x = self.residual.load(0, c.global_rows)
         x.zero_()
@@ -217,8 +217,8 @@ class BoundPass:
             x[rows] = self.layers.linear("audio_proj_in", self.sound_conditions).to(self.dtype)
         x[layout.audio] = self.layers.linear("audio_proj_in", audio).to(self.dtype)
         self.residual.save(0, x)
-        for index in range(c.chunks):
-            rows = c.chunk_rows(index)
+        for index in range(c.groups):
+            rows = c.group_rows(index)
             x = self.residual.load(rows.start, rows.stop)
             part = video[rows.start - c.global_rows : rows.stop - c.global_rows]
             x.copy_(self.layers.linear("proj_in", part))
@@ -237,7 +237,7 @@ class BoundPass:
         audio = project("audio_proj_out", layout.audio.start, layout.audio.stop)
         video = [
             project("proj_out", rows.start, rows.stop)
-            for rows in (c.chunk_rows(index) for index in range(c.chunks))
+            for rows in (c.group_rows(index) for index in range(c.groups))
         ]
         return torch.cat(video).cpu(), audio.cpu()
 

@@ -4,7 +4,7 @@
     ram  = interpreter + tables + pinned blocks + staging ring + what waits on the host
 
 Everything is a shape times a dtype; calibration rows supply only what shapes cannot: the context,
-and what the allocator holds beside the shaped terms, a constant and a multiple of a chunk's rows.
+and what the allocator holds beside the shaped terms, a constant and a multiple of a group's rows.
 The formulas are those of the chunk-major design. Terms of a peak sum to the peak. Nothing here
 decides.
 """
@@ -23,6 +23,8 @@ VRAM, RAM, SECONDS = "vram_bytes", "ram_bytes", "seconds"
 OUTSIDE_TERMS = ("context and libraries", "captured graphs")  # not the allocator's
 WORKSPACE_BYTES = 32 << 20
 MOST_GRAPHS = 64  # engine.model.replays
+OUTSIDE_STATES = 4  # two chunks before the clip and two behind it
+SOLVE_TENSORS = 5
 LATENT_CHANNELS = 24
 LATENT_BUFFERS = 4  # latents, velocity, next latents, head output; float32
 ROPE_WIDTH = 64
@@ -88,7 +90,7 @@ class SampleMemory:
             self._measured(
                 "chunk temporaries",
                 "memory.chunk_temporaries",
-                min(work.chunk_rows, work.geometry.video_tokens) * work.width * BF16,
+                min(work.group_rows, work.geometry.video_tokens) * work.width * BF16,
             ),
             *(self._covered_vram() if work.full_cover else self._window_vram()),
             term(
@@ -108,7 +110,7 @@ class SampleMemory:
         if not facts.lora_block_bytes:
             return facts.lora_merge_bytes
         tile = int(self.calibration["memory.ffn_tile_rows"])
-        rows = max(work.chunk_rows * facts.hidden, tile * (facts.hidden + facts.ffn))
+        rows = max(work.group_rows * facts.hidden, tile * (facts.hidden + facts.ffn))
         return LORA_SLACK * BF16 * rows
 
     def _measured(self, name: str, row: str, unit_bytes: float) -> Term:
@@ -120,12 +122,15 @@ class SampleMemory:
         work, rows, facts = self.work, self.calibration, self.work.facts
         wide, square = work.width, facts.heads * facts.head_dim**2 * FP32
         ring = (work.dense_rows + work.ring_chunks * work.chunk_rows) * wide * 2 * BF16
-        states = work.geometry.chunks * rows["memory.state_tensors"]
+        states = work.geometry.chunks * rows["memory.state_tensors"] + OUTSIDE_STATES
+        # Of a group's further chunks also the matrices they pass through on the way: A, B, M, T, J.
+        more = CHUNK_FRAMES * (work.geometry.grouped - 1)
+        frames = rows["memory.frame_ring"] * 2 + more * (2 + SOLVE_TENSORS)
         return [
             term("key/value ring", ring, VRAM),
             term("dense-row accumulators", work.dense_rows * wide * (FP32 + 2 * BF16), VRAM),
             term("scan states", states * square, VRAM),
-            term("frame ring of T and J", rows["memory.frame_ring"] * square * 2, VRAM),
+            term("frame ring of T and J", frames * square, VRAM),
         ]
 
     def _covered_vram(self) -> list[Term]:
@@ -140,7 +145,8 @@ class SampleMemory:
         if residual == "device":
             terms.append(term("residual stream", work.residual_bytes, VRAM))
         else:
-            held = min(work.rows, work.dense_rows + work.ring_chunks * work.chunk_rows)
+            moving = max(work.ring_chunks * work.chunk_rows, 2 * work.group_rows)
+            held = min(work.rows, work.dense_rows + moving)
             terms.append(
                 term("residual stream, chunks", held * work.facts.hidden * BF16, VRAM, _SHAPE)
             )
@@ -149,19 +155,23 @@ class SampleMemory:
         if keys == "store":
             terms.append(term("key/value store", work.store_bytes, VRAM))
             terms.append(term("side streams", self.side_bytes(), VRAM))
-        elif keys == "host":
-            buffers = int(self.calibration["memory.link_buffers"]) * work.chunk_rows
-            held = min(buffers, work.geometry.video_tokens)
+        else:
+            buffers = int(self.calibration["memory.link_buffers"]) if keys == "host" else 0
+            staged = work.geometry.grouped if work.geometry.grouped > 1 else 0
+            held = min((buffers + staged) * work.chunk_rows, work.geometry.video_tokens)
             terms.append(term("key/value chunks in flight", held * work.width * 2 * BF16, VRAM))
         return terms
 
     def side_bytes(self) -> int:
         """Temporaries of the streams that run beside the main one where keys are stored: features
-        of keys and values, a chunk's attention, statistics of three chunks, a library's workspace.
+        of keys and values, a group's attention (twice where it has several windows), statistics of
+        three groups, a library's workspace.
         """
         work, facts = self.work, self.work.facts
-        statistics = 3 * CHUNK_FRAMES * facts.heads * facts.head_dim**2 * FP32
-        return 3 * work.chunk_rows * work.width * BF16 + statistics + WORKSPACE_BYTES
+        grouped = work.geometry.grouped
+        statistics = 3 * CHUNK_FRAMES * grouped * facts.heads * facts.head_dim**2 * FP32
+        rows = (4 if grouped > 1 else 3) * work.group_rows
+        return rows * work.width * BF16 + statistics + WORKSPACE_BYTES
 
     def weight_vram(self, placement: Placement) -> list[Term]:
         """Resident blocks and transfer slots, and a graph of each sweep for every place of them."""

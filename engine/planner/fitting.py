@@ -176,7 +176,7 @@ def _fit_outside(fit: Fit) -> None:
 
 
 def _fit_device(fit: Fit) -> None:
-    """What the allocator reserves beyond the shaped terms: a constant and a multiple of a chunk."""
+    """What the allocator reserves beyond the shaped terms: a constant and a multiple of a group."""
     points, rows = [], fit.calibration
     for item in fit.compared():
         if item.ratio("vram") is None:
@@ -195,8 +195,8 @@ def _fit_device(fit: Fit) -> None:
 
 
 def chunk_unit_bytes(work: Workload) -> int:
-    """What one unit of the chunk temporaries is: a chunk's rows at model width, bf16."""
-    return min(work.chunk_rows, work.geometry.video_tokens) * work.width * BF16
+    """What one unit of the chunk temporaries is: a group's rows at model width, bf16."""
+    return min(work.group_rows, work.geometry.video_tokens) * work.width * BF16
 
 
 def _fit_host(fit: Fit) -> None:

@@ -1,8 +1,9 @@
 """How much work a block is: rows, operations and bytes moved, from shapes alone.
 
-A pass visits chunks of 5 latent frames. The softmax of a chunk covers its own chunk, the two beside
-it, both anchor frames and the global rows; anchor and global rows attend to everything. F latent
-frames, S tokens a frame, N packed rows, G global rows, C model width, W = heads * head width.
+A pass visits chunks of 5 latent frames, row-wise stages by groups of them. The softmax of a chunk
+covers its own chunk, the two beside it, both anchor frames and the global rows; anchor and global
+rows attend to everything. F latent frames, S tokens a frame, N packed rows, G global rows, C model
+width, W = heads * head width.
 Sources: design of the chunk-major pass, model sheet sections a, b, e and g.
 """
 
@@ -57,13 +58,18 @@ class Workload:
 
     @property
     def launches(self) -> int:
-        """Times that a block's small kernels are started: once a chunk, and for the rest of it."""
-        return self.geometry.chunks + EXTRA_LAUNCHES
+        """Times that a block's small kernels are started: once a group, and for the rest of it."""
+        return -(-self.geometry.chunks // self.geometry.grouped) + EXTRA_LAUNCHES
 
     @property
     def chunk_rows(self) -> int:
         """Rows of one full chunk: 5 S."""
         return CHUNK_FRAMES * self.geometry.tokens_per_frame
+
+    @property
+    def group_rows(self) -> int:
+        """Rows of one full group."""
+        return self.geometry.grouped * self.chunk_rows
 
     @property
     def ring_chunks(self) -> int:

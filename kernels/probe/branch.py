@@ -134,9 +134,11 @@ class _Setting:
             a, b = ops.frame_statistics(keys.to(kind), values.to(kind))
             t, j = ops.delta_solve(a, b, alpha, rule="vdn_solve", tokens=self.tokens)
             state = torch.zeros(shape[1:], device=self.device)
-            folds = [torch.empty_like(state) for _ in "tj"]
-            ops.scan_chunk(state, t, j, *folds, slots=[0, 1, 2])
-            return a, b, t, j, state, *folds
+            kept = [torch.empty_like(state)[None] for _ in "stj"]
+            frames = range(self.frames)
+            ops.scan_chunks(state, t, j, *kept, chunks=range(1), size=self.frames, frames=frames)
+            ops.scan_back(state, *kept[1:])
+            return a, b, t, j, state, *kept
 
         def readout(ops: Any, kind: torch.dtype) -> tuple[Tensor, ...]:
             return (

@@ -2,7 +2,7 @@
 
 from .attention import attention, attention_partial, merge_partial
 from .conv import conv_spatial, conv_taps, conv_temporal_features
-from .delta import delta_solve, frame_statistics, scan_chunk, window_states
+from .delta import delta_solve, frame_statistics, scan_back, scan_chunks, window_states
 from .gates import add_gated, gate_heads, swiglu
 from .norm import head_norm_rope, norm_modulate
 from .quantise import linear, quantise_activation
@@ -24,7 +24,8 @@ __all__ = [
     "merge_partial",
     "norm_modulate",
     "quantise_activation",
-    "scan_chunk",
+    "scan_back",
+    "scan_chunks",
     "swiglu",
     "window_states",
 ]

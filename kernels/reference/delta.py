@@ -39,38 +39,69 @@ def delta_solve(
     return alpha[..., None] * inverse, (b / tokens**0.5 if scaled else b) @ inverse
 
 
-def scan_chunk(
+def scan_chunks(
     state: Tensor,
     transition: Tensor,
     injection: Tensor,
+    after: Tensor,
     fold_t: Tensor,
     fold_j: Tensor,
     *,
-    slots: list[int],
+    chunks: range,
+    size: int,
+    frames: range,
 ) -> None:
-    """Advance the forward state over a chunk and fold the chunk for the reverse scan.
+    """Advance the forward state over some chunks and fold each of them for the reverse scan.
 
     state: [H, D, D], updated in place: S <- S T_j + J_j over the frames in order. transition,
-    injection: [R, H, D, D] rings; slots: where the chunk's frames stand in them, maybe none.
-    fold_t, fold_j: [H, D, D], written: the affine map Q -> Q fold_t + fold_j that the frames make
-    in descending order.
+    injection: [R, H, D, D] rings, frame j in slot j % R. A chunk has `size` frames, of which those
+    in `frames` take part, maybe none. For each of `chunks` these are written: after [C, H, D, D],
+    the state behind it; fold_t, fold_j [C, H, D, D], the affine map Q -> Q fold_t + fold_j that its
+    frames make in descending order.
     """
     eye = torch.eye(state.shape[-1], dtype=state.dtype, device=state.device)
-    total_t, total_j = eye.expand_as(state).clone(), torch.zeros_like(state)
-    for slot in slots:
-        state.copy_(state @ transition[slot] + injection[slot])
-    for slot in reversed(slots):
-        total_j = total_j @ transition[slot] + injection[slot]
-        total_t = total_t @ transition[slot]
-    fold_t.copy_(total_t)
-    fold_j.copy_(total_j)
+    for chunk in chunks:
+        inside = range(max(chunk * size, frames.start), min((chunk + 1) * size, frames.stop))
+        slots = [frame % transition.shape[0] for frame in inside]
+        total_t, total_j = eye.expand_as(state).clone(), torch.zeros_like(state)
+        for slot in slots:
+            state.copy_(state @ transition[slot] + injection[slot])
+        for slot in reversed(slots):
+            total_j = total_j @ transition[slot] + injection[slot]
+            total_t = total_t @ transition[slot]
+        after[chunk] = state
+        fold_t[chunk] = total_t
+        fold_j[chunk] = total_j
+
+
+def scan_back(start: Tensor, fold_t: Tensor, fold_j: Tensor) -> None:
+    """The reverse scan over the chunks' maps, the last chunk first.
+
+    start: [H, D, D]; fold_t, fold_j: [C, H, D, D]. Each fold_j is replaced by the state behind its
+    chunk: Q <- Q fold_t + fold_j.
+    """
+    state = start
+    for chunk in reversed(range(fold_t.shape[0])):
+        fold_j[chunk] += state @ fold_t[chunk]
+        state = fold_j[chunk]
 
 
 def window_states(
-    before: Tensor, after: Tensor, decay_before: Tensor, decay_after: Tensor, dtype: torch.dtype
+    before: Tensor,
+    after: Tensor,
+    decay_before: Tensor,
+    decay_after: Tensor,
+    dtype: torch.dtype,
+    *,
+    first: int,
+    chunk: int,
 ) -> Tensor:
-    """The state each frame of a chunk reads: before and after its window, decayed by the bridge.
+    """The state each frame reads: before and after its window, decayed by the bridge.
 
-    before, after: [H, D, D]; decay_*: [n, H, D], on the key channel. Returns [n, H, D, D].
+    before, after: [C, H, D, D], by chunk of `chunk` frames; decay_*: [n, H, D], on the key channel,
+    of the frames from `first` on, counted from the first chunk's start. Returns [n, H, D, D].
     """
-    return (before * decay_before[:, :, None] + after * decay_after[:, :, None]).to(dtype)
+    count = decay_before.shape[0]
+    where = torch.arange(first, first + count, device=before.device) // chunk
+    made = before[where] * decay_before[:, :, None] + after[where] * decay_after[:, :, None]
+    return made.to(dtype)

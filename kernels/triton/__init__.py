@@ -6,7 +6,7 @@ Attention and the big products are libraries'; everything between them is here.
 from ..vendor import cudnn_attention as attention
 from ..vendor import cudnn_attention_partial as attention_partial
 from .conv import conv_spatial, conv_taps, conv_temporal_features
-from .delta import delta_solve, frame_statistics, scan_chunk, window_states
+from .delta import delta_solve, frame_statistics, scan_back, scan_chunks, window_states
 from .gates import add_gated
 from .int8_rows import gate_heads, norm_modulate, swiglu
 from .linear import linear
@@ -31,7 +31,8 @@ __all__ = [
     "merge_partial",
     "norm_modulate",
     "quantise_activation",
-    "scan_chunk",
+    "scan_back",
+    "scan_chunks",
     "swiglu",
     "window_states",
 ]

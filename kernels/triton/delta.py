@@ -228,12 +228,20 @@ def _advance(
 
 @triton.jit
 def _scan(
-    state, transition, injection, fold_t, fold_j, heads, start, count, slots,
-    D: tl.constexpr, ROWS: tl.constexpr, W: tl.constexpr, PRECISION: tl.constexpr,
+    state, transition, injection, after, fold_t, fold_j, heads, slots, first, count, size, low,
+    high, D: tl.constexpr, ROWS: tl.constexpr, W: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
+    """Program 0 of the last axis walks all chunks forward; then two a chunk fold T and J."""
     head = tl.program_id(0).to(tl.int64)
     r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    what = tl.program_id(2)  # 0 forward state, 1 folded T, 2 folded J
+    which = tl.program_id(2)
+    what = 0  # 0 forward state, 1 folded T, 2 folded J
+    chunk = first
+    walk = count
+    if which > 0:
+        what = 1 + (which - 1) % 2
+        chunk = first + (which - 1) // 2
+        walk = 1
     w = tl.arange(0, W)
     rows = r[:, None] * D
     place = head * D * D + rows + w[None, :]
@@ -244,71 +252,124 @@ def _scan(
         piece = tl.load(state + place + n * W, forward, 0.0)
         unit = (r[:, None] == column) & (r[:, None] * 0 + what == 1)
         value += (tl.where(unit, 1.0, piece),)
-    for index in range(0, count):
-        step = index
-        if what > 0:
-            step = count - 1 - index
-        base = (((start + step) % slots) * heads + head) * D * D
+    for _ in range(0, walk):
+        begin = chunk * size
+        stop = begin + size
+        if begin < low:
+            begin = low
+        if stop > high:
+            stop = high
+        for index in range(0, stop - begin):
+            frame = begin + index
+            if what > 0:
+                frame = stop - 1 - index
+            base = ((frame % slots) * heads + head) * D * D
+            if what == 1:
+                value = _advance(
+                    value, transition + base, injection + base, rows, D, W, False, PRECISION
+                )
+            else:
+                value = _advance(
+                    value, transition + base, injection + base, rows, D, W, True, PRECISION
+                )
+        out = after
         if what == 1:
-            value = _advance(
-                value, transition + base, injection + base, rows, D, W, False, PRECISION
-            )
-        else:
-            value = _advance(
-                value, transition + base, injection + base, rows, D, W, True, PRECISION
-            )
-    out = state
-    if what == 1:
-        out = fold_t
-    if what == 2:
-        out = fold_j
-    for n in tl.static_range(D // W):
-        tl.store(out + place + n * W, value[n])
+            out = fold_t
+        if what == 2:
+            out = fold_j
+        out += chunk.to(tl.int64) * heads * D * D
+        for n in tl.static_range(D // W):
+            tl.store(out + place + n * W, value[n])
+        chunk += 1
+    if what == 0:
+        for n in tl.static_range(D // W):
+            tl.store(state + place + n * W, value[n])
 
 
-def scan_chunk(
+def scan_chunks(
     state: Tensor,
     transition: Tensor,
     injection: Tensor,
+    after: Tensor,
     fold_t: Tensor,
     fold_j: Tensor,
     *,
-    slots: list[int],
+    chunks: range,
+    size: int,
+    frames: range,
 ) -> None:
-    """As kernels.reference.delta.scan_chunk; slots are consecutive modulo the ring."""
+    """As kernels.reference.delta.scan_chunks."""
     heads, width, _ = state.shape
     rows = min(128, width)
-    _scan[(heads, width // rows, 3)](
-        state, transition, injection, fold_t, fold_j, heads, slots[0] if slots else 0, len(slots),
-        transition.shape[0], D=width, ROWS=rows, W=min(64, width), PRECISION="tf32x3",
+    _scan[(heads, width // rows, 1 + 2 * len(chunks))](
+        state, transition, injection, after, fold_t, fold_j, heads, transition.shape[0],
+        chunks.start, len(chunks), size, frames.start, frames.stop,
+        D=width, ROWS=rows, W=min(64, width), PRECISION="tf32x3",
         num_warps=8 if width >= 128 else 4,
     )  # fmt: skip
 
 
 @triton.jit
+def _scan_back(
+    start, fold_t, fold_j, heads, chunks,
+    D: tl.constexpr, ROWS: tl.constexpr, W: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    head = tl.program_id(0).to(tl.int64)
+    w = tl.arange(0, W)
+    rows = (tl.program_id(1) * ROWS + tl.arange(0, ROWS))[:, None] * D
+    place = head * D * D + rows + w[None, :]
+    value = ()
+    for n in tl.static_range(D // W):
+        value += (tl.load(start + place + n * W),)
+    for index in range(0, chunks):
+        base = ((chunks - 1 - index).to(tl.int64) * heads + head) * D * D
+        value = _advance(value, fold_t + base, fold_j + base, rows, D, W, True, PRECISION)
+        for n in tl.static_range(D // W):
+            tl.store(fold_j + base + rows + n * W + w[None, :], value[n])
+
+
+def scan_back(start: Tensor, fold_t: Tensor, fold_j: Tensor) -> None:
+    """As kernels.reference.delta.scan_back."""
+    chunks, heads, width, _ = fold_t.shape
+    rows = min(64, width)  # 56 heads of 128 are then one wave of a large card
+    _scan_back[(heads, width // rows)](
+        start, fold_t, fold_j, heads, chunks,
+        D=width, ROWS=rows, W=min(64, width), PRECISION="tf32x3", num_warps=4,
+    )  # fmt: skip
+
+
+@triton.jit
 def _window_states(
-    before, after, decay_before, decay_after, out, heads, D: tl.constexpr, ROWS: tl.constexpr
+    before, after, decay_before, decay_after, out, heads, first, chunk,
+    D: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     which = tl.program_id(0).to(tl.int64)  # frame * H + head
-    head = which % heads
+    state = (first + which // heads) // chunk * heads + which % heads
     r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     d = tl.arange(0, D)
     rows = r[:, None] * D + d[None, :]
-    x = tl.load(before + head * D * D + rows) * tl.load(decay_before + which * D + d)[None, :]
-    y = tl.load(after + head * D * D + rows) * tl.load(decay_after + which * D + d)[None, :]
+    x = tl.load(before + state * D * D + rows) * tl.load(decay_before + which * D + d)[None, :]
+    y = tl.load(after + state * D * D + rows) * tl.load(decay_after + which * D + d)[None, :]
     tl.store(out + which * D * D + rows, (x + y).to(out.dtype.element_ty))
 
 
 def window_states(
-    before: Tensor, after: Tensor, decay_before: Tensor, decay_after: Tensor, dtype: torch.dtype
+    before: Tensor,
+    after: Tensor,
+    decay_before: Tensor,
+    decay_after: Tensor,
+    dtype: torch.dtype,
+    *,
+    first: int,
+    chunk: int,
 ) -> Tensor:
     """As kernels.reference.delta.window_states."""
-    heads, width, _ = before.shape
+    heads, width = before.shape[1:3]
     frames = decay_before.shape[0]
     out = torch.empty(frames, heads, width, width, dtype=dtype, device=before.device)
     rows = min(32, width)
     _window_states[(frames * heads, width // rows)](
-        before, after, decay_before.contiguous(), decay_after.contiguous(), out, heads,
-        D=width, ROWS=rows, num_warps=4,
+        before, after, decay_before.contiguous(), decay_after.contiguous(), out, heads, first,
+        chunk, D=width, ROWS=rows, num_warps=4,
     )  # fmt: skip
     return out

@@ -17,6 +17,8 @@ from lowpeak.engine.checkpoint.assemble import plain_state
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
 from lowpeak.engine.errors import Cancelled, CheckpointError
+from lowpeak.engine.model import sweep
+from lowpeak.engine.model.config import ModelConfig
 from lowpeak.engine.model.layout import build_layout
 from lowpeak.engine.model.modulation import ScheduleCursor
 from lowpeak.engine.model.plain import PlainModel
@@ -120,6 +122,30 @@ def placement(config, resident=0, disk=0, **settings) -> Placement:
 @pytest.mark.parametrize("frames", sorted(GRIDS))
 @pytest.mark.parametrize("keyframes", [(), ("first", "last")])
 def test_chunk_major_is_the_whole_sequence_model(folders, frames, keyframes):
+    assert_is_the_whole_sequence_model(folders, frames, keyframes)
+
+
+GROUPS = [(1, 17), (1, 32), (2, 15), (2, 17), (2, 27), (3, 11), (3, 22), (3, 32), (5, 27)]
+
+
+@pytest.fixture
+def grouped(monkeypatch):
+    """Set the chunks of a group, whatever the size of the picture."""
+
+    def set_to(chunks: int) -> None:
+        monkeypatch.setattr(sweep, "grouped_chunks", lambda tokens, chunk: chunks)
+
+    return set_to
+
+
+@pytest.mark.parametrize(("chunks", "frames"), GROUPS)
+def test_any_group_of_chunks_is_the_whole_sequence_model(folders, grouped, chunks, frames):
+    """Last groups that are shorter, groups longer than the clip, a last chunk of one frame."""
+    grouped(chunks)
+    assert_is_the_whole_sequence_model(folders, frames, ())
+
+
+def assert_is_the_whole_sequence_model(folders, frames, keyframes):
     checkpoint = open_checkpoint(folders["openvdn"])
     config = checkpoint.config
     data = problem(config, frames, keyframes)
@@ -169,8 +195,51 @@ def test_no_placement_changes_a_bit(folders, frames):
     assert len(set(hashes.values())) == 1, hashes
 
 
-def test_a_stale_row_would_be_seen(folders, monkeypatch):
+@pytest.mark.parametrize(("chunks", "frames"), [(1, 17), (2, 22), (3, 27)])
+def test_no_placement_changes_a_bit_whatever_the_group(folders, grouped, chunks, frames):
+    grouped(chunks)
+    checkpoint = open_checkpoint(folders["edge-fp8-rowwise"])
+    data = problem(checkpoint.config, frames)
+    ways = itertools.product(("store", "recompute", "host"), ("device", "host"))
+    hashes = {
+        way: digest(
+            run(checkpoint, placement(checkpoint.config, keys=way[0], residual=way[1]), data)
+        )
+        for way in ways
+    }
+    assert len(set(hashes.values())) == 1, hashes
+
+
+def test_groups_and_chunks_cover_the_rows_once(grouped):
+    for chunks, frames in itertools.product((1, 2, 3, 4, 9), (11, 12, 15, 17, 32)):
+        grouped(chunks)
+        c = context_of(frames)
+        assert [i for group in range(c.groups) for i in c.group_chunks(group)] == [*range(c.chunks)]
+        for rows, of_frames, of_rows in (
+            (range(c.chunks), c.chunk_frames, c.chunk_rows),
+            (range(c.groups), c.group_frames, c.group_rows),
+        ):
+            found = [frame for index in rows for frame in range(*of_frames(index))]
+            assert found == [*range(frames)]
+            found = [
+                row for index in rows for row in range(of_rows(index).start, of_rows(index).stop)
+            ]
+            assert found == [*range(c.global_rows, c.total_rows)]
+        assert max(len(c.group_chunks(index)) for index in range(c.groups)) <= chunks
+
+
+def context_of(frames: int) -> sweep.SweepContext:
+    none = torch.empty(0)
+    return sweep.SweepContext(
+        ModelConfig(), reference, CPU, torch.float32, 7, slice(0, 3), frames, GRIDS[frames], none,
+        none, none,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 4])
+def test_a_stale_row_would_be_seen(folders, monkeypatch, grouped, chunks):
     """Poison: whatever a buffer held before must not reach the result."""
+    grouped(chunks)
     checkpoint = open_checkpoint(folders["openvdn"])
     data = problem(checkpoint.config, 17)
     want = digest(run(checkpoint, placement(checkpoint.config), data))

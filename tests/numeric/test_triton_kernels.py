@@ -156,31 +156,79 @@ def test_delta_solve(rule, frames, heads, width):
         assert_as_good(name, mine, theirs, right, step=1e-6)
 
 
-@pytest.mark.parametrize("slots", [[3, 4, 5], [8, 9, 0, 1], []])
-def test_scan_chunk(slots):
-    heads, width = 2, 16
-    t, j = (draw(10, heads, width, width, scale=0.3, dtype=torch.float32, seed=s) for s in (1, 2))
+@pytest.mark.parametrize("width", [16, 64])
+@pytest.mark.parametrize(
+    ("chunks", "frames"),
+    [
+        (range(1, 2), range(1, 30)),  # one chunk
+        (range(0, 3), range(1, 13)),  # the first frame of all and the last of three are missing
+        (range(2, 5), range(1, 20)),  # over the ring's end; nothing is left of the last chunk
+        (range(1, 4), range(17, 30)),  # nothing before the second
+    ],
+)
+def test_scan_chunks(chunks, frames, width):
+    heads = 2
+    t, j = (
+        draw(16, heads, width, width, scale=width**-0.5, dtype=torch.float32, seed=s)
+        for s in (1, 2)
+    )
     state = draw(heads, width, width, dtype=torch.float32)
     results = []
     for ops, kind in ((fast, torch.float32), (reference, torch.float64)):
         s = state.clone().to(kind)
-        folds = [torch.empty_like(s) for _ in "tj"]
-        ops.scan_chunk(s, t.to(kind), j.to(kind), *folds, slots=slots)
-        results.append((s, *folds))
+        kept = [torch.full((5, *s.shape), 7.0, dtype=kind) for _ in "stj"]
+        ops.scan_chunks(s, t.to(kind), j.to(kind), *kept, chunks=chunks, size=5, frames=frames)
+        others = [index for index in range(5) if index not in chunks]
+        assert all((part[others] == 7).all() for part in kept)
+        results.append((s, *kept))
     for mine, right in zip(*results, strict=True):
         assert torch.isfinite(mine).all()
         assert (mine.double() - right).abs().max() <= 2e-6 * max(1.0, right.abs().max())
 
 
-def test_window_states():
-    heads, width, frames = 3, 16, 2
-    states = [draw(heads, width, width, dtype=torch.float32, seed=s) for s in (1, 2)]
-    decays = [torch.rand(frames, heads, width, device=DEVICE) for _ in "ab"]
-    got = fast.window_states(*states, *decays, torch.bfloat16)
-    plain = reference.window_states(*states, *decays, torch.bfloat16)
-    assert_as_good(
-        "states", got, plain, reference.window_states(*wide(*states, *decays), torch.float64)
+def test_chunks_scanned_together_are_chunks_scanned_one_by_one():
+    heads, width = 2, 16
+    t, j = (draw(16, heads, width, width, scale=0.3, dtype=torch.float32, seed=s) for s in (1, 2))
+    start = draw(heads, width, width, dtype=torch.float32)
+    results = []
+    for parts in ([range(0, 3)], [range(0, 1), range(1, 2), range(2, 3)]):
+        state, kept = start.clone(), [torch.empty(3, heads, width, width) for _ in "stj"]
+        for chunks in parts:
+            fast.scan_chunks(state, t, j, *kept, chunks=chunks, size=5, frames=range(1, 14))
+        results.append((state, *kept))
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+    assert torch.equal(results[0][0], results[0][1][-1])
+
+
+@pytest.mark.parametrize(("chunks", "width"), [(1, 16), (4, 16), (3, 64)])
+def test_scan_back(chunks, width):
+    heads = 2
+    t, j = (
+        draw(chunks, heads, width, width, scale=width**-0.5, dtype=torch.float32, seed=s)
+        for s in (1, 2)
     )
+    start = draw(heads, width, width, dtype=torch.float32)
+    mine, right = j.clone(), j.double()
+    fast.scan_back(start, t, mine)
+    reference.scan_back(*wide(start, t), right)
+    assert (mine.double() - right).abs().max() <= 2e-6 * max(1.0, right.abs().max())
+
+
+@pytest.mark.parametrize(("first", "frames", "chunks"), [(0, 2, 1), (1, 9, 2), (0, 11, 3)])
+def test_window_states(first, frames, chunks):
+    heads, width = 3, 16
+    states = [draw(chunks, heads, width, width, dtype=torch.float32, seed=s) for s in (1, 2)]
+    decays = [torch.rand(frames, heads, width, device=DEVICE) for _ in "ab"]
+    where = {"first": first, "chunk": 5}
+    got = fast.window_states(*states, *decays, torch.bfloat16, **where)
+    plain = reference.window_states(*states, *decays, torch.bfloat16, **where)
+    truth = reference.window_states(*wide(*states, *decays), torch.float64, **where)
+    assert_as_good("states", got, plain, truth)
+    parts = (
+        s[(first + frames - 1) // 5] * d[-1][:, None] for s, d in zip(states, decays, strict=True)
+    )
+    alone = sum(parts)
+    assert torch.allclose(plain[-1].float(), alone, rtol=0.01, atol=0.01)
 
 
 @pytest.mark.parametrize(("frames", "tokens", "heads", "width"), [(2, 21, 3, 16), (1, 70, 2, 32)])

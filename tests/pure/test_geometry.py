@@ -58,3 +58,22 @@ def test_snapping_never_shortens_a_clip() -> None:
     for frames in range(6, 500):
         snapped = snap_frames(frames)
         assert 0 <= snapped - frames < 17 and (snapped - 5) % 17 == 0
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "frames", "chunks"),
+    [
+        (1344, 768, 243, 1),
+        (1920, 1088, 345, 1),
+        (672, 384, 243, 4),
+        (672, 384, 22, 2),  # all there are
+        (960, 544, 243, 2),
+        (832, 480, 90, 2),
+        (256, 256, 243, 4),
+    ],
+)
+def test_small_pictures_are_taken_in_groups_of_as_many_rows(width, height, frames, chunks):
+    found = Geometry(width, height, frames)
+    assert found.grouped == chunks
+    rows = chunks * 5 * found.tokens_per_frame
+    assert chunks == 1 or rows <= 5120

@@ -419,6 +419,30 @@ def test_prototype_times_are_reproduced() -> None:
         assert search.clocks[keys, "device"].walk(0, 2, False) == pytest.approx(seconds, rel=0.03)
 
 
+def test_a_small_pass_counts_the_rows_of_its_groups() -> None:
+    small, large = (
+        Workload(Geometry(*size, 243), FACTS, 107) for size in ((672, 384), (1344, 768))
+    )
+    assert small.group_rows == large.group_rows == large.chunk_rows == 4 * small.chunk_rows == 5040
+    assert (small.launches, large.launches) == (4 + 2, 15 + 2)
+    costs = [PassSearch(w, 1, reference_rows(), "linux", ALL).memory for w in (small, large)]
+    fixed = [{term.name: term.value for term in cost.fixed_vram()} for cost in costs]
+    assert fixed[0]["chunk temporaries"] == fixed[1]["chunk temporaries"]
+    square = 56 * 128 * 128 * 4
+    # T and J of 25 frames, and A, B, M, T, J of 15 frames that a single chunk does not have
+    assert fixed[0]["frame ring of T and J"] == (2 * 25 + 5 * 15) * square
+    assert fixed[1]["frame ring of T and J"] == 2 * 10 * square
+    # two features, attention in pieces and whole; statistics of three times twenty frames
+    assert costs[0].side_bytes() == 4 * 5040 * 7168 * 2 + 3 * 20 * square + (32 << 20)
+    for keys, count in (("recompute", 4), ("host", 6)):
+        added = {term.name: term.value for term in costs[0].choice_vram(keys, "device")}
+        assert added["key/value chunks in flight"] == count * 1260 * 7168 * 2 * 2
+    added = {term.name: term.value for term in costs[1].choice_vram("recompute", "host")}
+    assert added["key/value chunks in flight"] == 0
+    added = {term.name: term.value for term in costs[0].choice_vram("recompute", "host")}
+    assert added["residual stream, chunks"] == (2 * 5040 + small.dense_rows) * 5376 * 2
+
+
 def test_key_sources_and_halves_cost_what_the_design_says() -> None:
     work = Workload(Geometry(1344, 768, 243), FACTS, 107)
     assert work.store_bytes == 72_576 * 7168 * 2 * 2
@@ -429,7 +453,7 @@ def test_key_sources_and_halves_cost_what_the_design_says() -> None:
     ring = (2 * 1008 + 917 + 3 * 5040) * 7168 * 2 * 2
     assert names["key/value ring"] == ring
     assert names["dense-row accumulators"] == (2 * 1008 + 917) * 7168 * 8
-    assert names["scan states"] == 15 * 56 * 128 * 128 * 4 * 3
+    assert names["scan states"] == (15 * 3 + 4) * 56 * 128 * 128 * 4
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -134,7 +134,7 @@ def test_a_margin_is_what_a_size_needed_beyond_a_forecast_from_the_others() -> N
     assert exact.value == 32 << 20, "rows of one truth leave the floor"
     rows[0]["vram_peak_bytes"] += 300 << 20
     (learned,) = margin_rows(rows, FACTS, reference_rows())
-    assert 300 << 20 <= learned.value <= 400 << 20
+    assert 300 << 20 <= learned.value <= 500 << 20
     assert not margin_rows(rows[:2], FACTS, reference_rows()), "two sizes say nothing"
 
 
