@@ -27,6 +27,7 @@ class BlockSource(Protocol):
 
     buffer_bytes: int  # size of the host buffer `read` fills
     pieces: Mapping[str, Piece]  # offsets are into that buffer
+    beside: bool  # whether it may be read while another is: takes no memory but the buffer
 
     def read(self, buffer: Tensor, readers: Executor) -> int:
         """Fill `buffer` (uint8, page aligned). Returns the bytes read from disk."""
@@ -38,6 +39,8 @@ class FileSource:
     pieces: tensor offsets in the file. identity: (size, mtime_ns, inode) seen when the header was
     read; a file that changed since is a CheckpointError, never a different picture.
     """
+
+    beside = True
 
     def __init__(self, path: Path, pieces: Mapping[str, Piece], identity: tuple[int, int, int]):
         self.path, self.pieces, self.identity = path, pieces, identity
@@ -82,6 +85,8 @@ class TensorSource:
 
     template: the same names, dtypes and shapes `make` will give.
     """
+
+    beside = False
 
     def __init__(self, template: Mapping[str, Tensor], make: Callable[[], Mapping[str, Tensor]]):
         self.make = make

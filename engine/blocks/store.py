@@ -1,9 +1,10 @@
 """BlockStore: where each block of a stack waits on the host, and who reads it when.
 
 Pinned blocks keep a buffer of their own and are read once. Disk blocks pass through a few staging
-buffers, in stack order, wrapping around to the next pass, by one read-ahead thread that keeps
+buffers, in stack order, wrapping around to the next pass, by a read-ahead thread that keeps
 several requests in flight. Bytes go straight from the file into the page-locked buffer they will be
-uploaded from.
+uploaded from. Sources that allow it are read two at a time: the disk stays busy over the end of a
+block, and one block's buffer is page-locked while another is read.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .memory import Device, HostBuffer
 from .sources import BlockSource
 
 READERS = 8
+BLOCKS_AT_ONCE = 2  # read side by side, where their sources allow it
 
 
 class BlockStore:
@@ -53,15 +55,16 @@ class BlockStore:
         self._buffers: list[HostBuffer] = []  # all there are, also one whose reader failed
         self._kept: dict[int, HostBuffer] = {}
         self._ready: dict[int, HostBuffer] = {}
-        self._free: list[tuple[HostBuffer, Any]] = []
+        self._free: list[tuple[HostBuffer | None, Any]] = []  # None: a buffer not made yet
+        self._reading: set[int] = set()
         self._change = threading.Condition()
         self._failure: BaseException | None = None
         self._closed = False
-        streamed = self._first or any(i not in self.pinned for i in self._cycle)
-        if streamed:
-            size = max(source.buffer_bytes for source in sources)
-            self._free = [(self._buffer(size), None) for _ in range(max(1, staging))]
+        self._staging_bytes = max((source.buffer_bytes for source in sources), default=0)
+        if self._first or any(i not in self.pinned for i in self._cycle):
+            self._free = [(None, None)] * max(1, staging)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="lowpeak-read")
+        self._lanes = ThreadPoolExecutor(BLOCKS_AT_ONCE, thread_name_prefix="lowpeak-lane")
         self._thread = threading.Thread(target=self._read_ahead, name="lowpeak-store", daemon=True)
         self._thread.start()
 
@@ -112,6 +115,7 @@ class BlockStore:
         twice."""
         self.stop()
         self._thread.join()
+        self._lanes.shutdown()
         self._readers.shutdown()
         for buffer in self._buffers:
             buffer.close()
@@ -119,52 +123,61 @@ class BlockStore:
 
     def _buffer(self, nbytes: int) -> HostBuffer:
         buffer = HostBuffer(nbytes, pin=self._pin)
-        self._buffers.append(buffer)
-        if self._pin and not buffer.pinned:
-            self._pin = False  # one refusal is final: the next would only cost time
-            self.notices.append(
-                f"host memory could not be page-locked after {len(self._kept)} blocks; "
-                "the rest is uploaded from pageable memory, which is slower"
-            )
+        with self._change:
+            self._buffers.append(buffer)
+            if self._pin and not buffer.pinned:
+                self._pin = False  # one refusal is final: the next would only cost time
+                self.notices.append(
+                    f"host memory could not be page-locked after {len(self._kept)} blocks; "
+                    "the rest is uploaded from pageable memory, which is slower"
+                )
         return buffer
 
     def _read_ahead(self) -> None:
+        """First blocks, then pass after pass while some block is read again."""
+        todo = [(block, False) for block in self._first]
+        todo += [(block, block in self.pinned) for block in self._cycle]
+        while todo:
+            for block, keep in todo:
+                if not self._begin(block, keep):
+                    return
+            todo = [(block, False) for block in self._cycle if block not in self.pinned]
+
+    def _begin(self, block: int, keep: bool) -> bool:
+        """Start reading a block when its turn has come; False when closing or after a failure."""
+        at_once = BLOCKS_AT_ONCE if getattr(self.sources[block], "beside", False) else 1
+
+        def ready() -> bool:
+            if self._closed or self._failure is not None:
+                return True
+            free = keep or (self._free and block not in self._ready)
+            return bool(free) and block not in self._reading and len(self._reading) < at_once
+
+        with self._change:
+            self._change.wait_for(ready)
+            if self._closed or self._failure is not None:
+                return False
+            buffer, copied = (None, None) if keep else self._free.pop(0)
+            self._reading.add(block)
+        self._lanes.submit(self._read, block, keep, buffer, copied)
+        return True
+
+    def _read(self, block: int, keep: bool, buffer: HostBuffer | None, copied: Any) -> None:
+        """One block into a buffer of its own, or into a staging buffer that was free."""
+        source = self.sources[block]
         try:
-            for block in self._first:
-                self._stage(block)
-            todo = list(self._cycle)
-            while todo and not self._closed:
-                for block in todo:
-                    if self._closed:
-                        return
-                    if block in self.pinned:
-                        self._keep(block)
-                    else:
-                        self._stage(block)
-                todo = [block for block in todo if block not in self.pinned]
+            if buffer is None:
+                buffer = self._buffer(source.buffer_bytes if keep else self._staging_bytes)
+            if copied is not None:
+                self.device.finish(copied)
+            got = source.read(buffer.tensor[: source.buffer_bytes], self._readers)
         except BaseException as failed:  # the border of a thread: whoever waits gets it
             with self._change:
-                self._failure = failed
+                self._failure = self._failure or failed
                 self._change.notify_all()
-
-    def _keep(self, block: int) -> None:
-        source = self.sources[block]
-        buffer = self._buffer(source.buffer_bytes)
-        self.disk_bytes += source.read(buffer.tensor, self._readers)
+            return
         with self._change:
-            self._kept[block] = buffer
-            self._change.notify_all()
-
-    def _stage(self, block: int) -> None:
-        with self._change:
-            self._change.wait_for(lambda: self._closed or (self._free and block not in self._ready))
-            if self._closed:
-                return
-            buffer, copied = self._free.pop(0)
-        if copied is not None:
-            self.device.finish(copied)
-        source = self.sources[block]
-        self.disk_bytes += source.read(buffer.tensor[: source.buffer_bytes], self._readers)
-        with self._change:
-            self._ready[block] = buffer
+            self.disk_bytes += got
+            self._reading.discard(block)
+            (self._kept if keep else self._ready)[block] = buffer
             self._change.notify_all()

@@ -40,6 +40,8 @@ KEPT_ROOM_BYTES = 8 * GIB  # left free on the disk
 class AdaptedSource:
     """See engine.blocks.BlockSource. kept: the file that holds the block merged, or will."""
 
+    beside = False  # merging takes memory, and one stream of the device
+
     def __init__(
         self, file: TensorFile, block: int, reader: LoraReader, kept: Path | None = None
     ) -> None:

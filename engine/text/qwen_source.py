@@ -39,6 +39,8 @@ class Run:
 class SpanSource:
     """See engine.blocks.BlockSource. tensors: where each lies, by the name the block uses."""
 
+    beside = True
+
     def __init__(self, tensors: Mapping[str, Source]) -> None:
         ordered = sorted(
             tensors.items(), key=lambda item: (str(item[1].file.path), item[1].span.start_byte)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -214,6 +215,40 @@ def test_a_buffer_whose_reader_failed_is_given_back(monkeypatch):
             store.take(0)
         store.close()
     assert made and closed == made
+
+
+class CountedSource(TensorSource):
+    """Counts who reads at the same time."""
+
+    now, most = 0, 0
+
+    def __init__(self, index: int, beside: bool) -> None:
+        super().__init__(tensors(index), lambda: tensors(index))
+        self.beside = beside
+
+    def read(self, buffer, readers):
+        CountedSource.now += 1
+        time.sleep(0.01)
+        CountedSource.most = max(CountedSource.most, CountedSource.now)
+        got = super().read(buffer, readers)
+        CountedSource.now -= 1
+        return got
+
+
+@pytest.mark.parametrize("pinned", [range(BLOCKS), (), (1, 4)])
+@pytest.mark.parametrize("beside", [True, False])
+def test_blocks_are_read_side_by_side_where_they_may_be(pinned, beside):
+    CountedSource.now = CountedSource.most = 0
+    made = [CountedSource(index, beside) for index in range(BLOCKS)]
+    device = CpuDevice()
+    store = BlockStore(made, pinned=pinned, staging=3, pin=False, device=device)
+    with BlockStream(store, device, slots=1) as stream:
+        for index in [*range(BLOCKS)] * 3:
+            with stream.block(index) as handle:
+                found = handle.part()
+                for name, want in tensors(index).items():
+                    assert torch.equal(found[name], want), (index, name)
+    assert CountedSource.most == 1 + beside
 
 
 def test_a_part_is_aligned_and_copied_in_few_runs():
