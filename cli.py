@@ -37,6 +37,7 @@ from .cli_base import (
     Width,
     ascii_only,
     build_request,
+    check_checkpoint,
     command,
     find_checkpoint,
 )
@@ -94,7 +95,8 @@ def plan(
         raise RequestError(
             "no CUDA GPU was found here: name one with --vram-gib or --card", field="vram_gib"
         )
-    document = forecast(request, snapshot, read_facts(checkpoint))
+    facts = read_facts(checkpoint and check_checkpoint(checkpoint))
+    document = forecast(request, snapshot, facts)
     document["notices"] = notices
     return Answer(document, forecast_text(document), 0 if document["fits"] else 3)
 
@@ -128,7 +130,8 @@ def predict(
             "no CUDA GPU was found here; ask about another machine with `lowpeak plan --vram-gib`",
             field="vram_gib",
         )
-    document = forecast(request, snapshot, read_facts(checkpoint), learned=True)
+    facts = read_facts(checkpoint and check_checkpoint(checkpoint))
+    document = forecast(request, snapshot, facts, learned=True)
     document["notices"] = notices
     return Answer(document, forecast_text(document), 0 if document["fits"] else 3)
 
@@ -155,7 +158,9 @@ def optimize(
 ) -> Answer:
     """Measure link and disk, run the best placements whole, keep what they teach if bits agree."""
     from .engine.optimize import optimize_here, optimize_text
+    from .engine.options import check_device_name
 
+    check_device_name(device)
     request, _ = build_request(
         width=width, height=height, seconds=seconds, frames=frames, quality=quality,
         two_pass=two_pass, base_steps=base_steps, refine_steps=refine_steps,
@@ -194,8 +199,11 @@ def generate(
     resume: Annotated[Path | None, typer.Option(help="V.request.json of an earlier run.")] = None,
     stop_after: Annotated[str | None, typer.Option(help="encode, first or sample.")] = None,
     codec: Annotated[
-        str, typer.Option(help="h264, h264_nvenc, webm, or png: --out is then a folder.")
-    ] = "h264",
+        str | None,
+        typer.Option(
+            help="h264, h264_nvenc, webm, or png: --out is then a folder. Else by --out's ending."
+        ),
+    ] = None,
     preview: Annotated[
         Path | None, typer.Option(help="A JPEG, rewritten while sampling, twice a second at most.")
     ] = None,
@@ -210,10 +218,10 @@ def generate(
     from dataclasses import replace
 
     from .engine.console import console_host, report_text
-    from .engine.inputs import parse_loras, read_prompt, resumed_out
+    from .engine.inputs import choose_codec, parse_loras, read_prompt, resumed_out
     from .engine.launch import generate as launch
+    from .engine.options import SUFFIXES, RunOptions, check_files, make_folder
     from .engine.resume import read_request
-    from .engine.run import SUFFIXES, RunOptions
 
     text = read_prompt(prompt, prompt_file, required=resume is None)
     notices: list[str] = []
@@ -232,6 +240,7 @@ def generate(
             last_frame=last_frame and str(last_frame),
             references=tuple(map(str, reference or ())), loras=parse_loras(lora or ()),
         )  # fmt: skip
+    codec = choose_codec(codec, out, resume)
     options = RunOptions(
         checkpoint=find_checkpoint(checkpoint), vram_gib=vram_gib,
         out=resumed_out(out, resume, SUFFIXES.get(codec, ".mp4")), ram_gib=ram_gib,
@@ -239,6 +248,8 @@ def generate(
         keep_prompt=keep_prompt, prompt_given=text is not None, lora_mode=lora_mode,
         previews=preview is not None, codec=codec,
     )  # fmt: skip
+    check_files(request, options)
+    make_folder(options.out.parent)
     with console_host(quiet=as_json, preview=preview) as host:
         report = launch(request, options, host, tuple(notices), workers=workers)
     return Answer(report, report_text(report, options.out))
@@ -253,6 +264,10 @@ def demo(
 ) -> Answer:
     """One request to the miniature, from prompt to MP4."""
     from .engine.console import console_host
+    from .engine.options import check_device_name, make_folder
+
+    check_device_name(device)
+    make_folder(out)
     from .engine.demo import run_demo
 
     with console_host(quiet=as_json) as host:
@@ -273,6 +288,11 @@ def toy_checkpoint(
     as_json: Json = False,
 ) -> Answer:
     """Write synthetic weights in a published layout."""
+    from .engine.checkpoint.toy_sizes import check_toy
+    from .engine.options import make_folder
+
+    check_toy(size, weight_format)
+    make_folder(folder)
     from .engine.toy import write_toy
 
     document = write_toy(
@@ -294,6 +314,8 @@ def doctor(
     """This machine, its kernels with the reason each is in or out, versions, ComfyUI."""
     from .engine.doctor import doctor_text, examine
 
+    if checkpoint is not None:
+        check_checkpoint(checkpoint)
     document = examine(
         probe=probe, rates=rates, checkpoint=checkpoint,
         progress=lambda line: typer.echo(line, err=True),
@@ -309,6 +331,11 @@ def inspect_lora(
     as_json: Json = False,
 ) -> Answer:
     """What a LoRA binds to, target by target. Without a checkpoint only names are checked."""
+    from .engine.lora.header import read_header
+
+    read_header(file)  # what is no LoRA file is said before PyTorch is imported
+    if checkpoint is not None:
+        check_checkpoint(checkpoint)
     from .engine.lora.loading import inspect_lora as inspect
     from .engine.models import lora_shapes
 

@@ -116,7 +116,7 @@ def build_request(
 
 
 def find_checkpoint(given: Path | None) -> Path:
-    """The checkpoint folder of the option, or of LOWPEAK_CHECKPOINT."""
+    """The checkpoint folder of the option, or of LOWPEAK_CHECKPOINT; it is there."""
     named = os.environ.get("LOWPEAK_CHECKPOINT")
     if given is None and not named:
         raise RequestError(
@@ -124,4 +124,11 @@ def find_checkpoint(given: Path | None) -> Path:
             "`lowpeak toy-checkpoint DIR`",
             field="checkpoint",
         )
-    return given or Path(str(named))
+    return check_checkpoint(given or Path(str(named)))
+
+
+def check_checkpoint(folder: Path) -> Path:
+    """`folder`, or CheckpointError when nothing is there."""
+    from .engine.options import check_checkpoint as check
+
+    return check(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,10 @@ from .cli_base import (
     command,
     find_checkpoint,
 )
+from .engine.errors import RequestError
+
+if TYPE_CHECKING:
+    from .engine.geometry import Geometry
 
 bench = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
 Width = Annotated[int, typer.Option(help="Pixels, a multiple of 32.")]
@@ -25,6 +29,17 @@ Height = Annotated[int, typer.Option(help="Pixels, a multiple of 32.")]
 Frames = Annotated[int, typer.Option(help="17n+5.")]
 Repeats = Annotated[int, typer.Option(help="Measured repetitions after a warm-up.")]
 TextRows = Annotated[int, typer.Option(help="Rows of the prompt.")]
+
+
+def _checked(
+    checkpoint: Path | None, device: str, width: int = 1344, height: int = 768, frames: int = 243
+) -> tuple[Path, Geometry]:
+    """Checkpoint and size; what is wrong with the options is said before PyTorch is imported."""
+    from .engine.geometry import Geometry
+    from .engine.options import check_device_name
+
+    check_device_name(device)
+    return find_checkpoint(checkpoint), Geometry(width, height, frames)
 
 
 @command(bench, "step")
@@ -45,13 +60,10 @@ def bench_step(
     as_json: Json = False,
 ) -> Answer:
     """One sampling step as it is planned here, both memory caps honoured for real."""
+    folder, geometry = _checked(checkpoint, device, width, height, frames)
     from .engine.bench_cases import Case, row_text, step_row
-    from .engine.geometry import Geometry
 
-    case = Case(
-        find_checkpoint(checkpoint), Geometry(width, height, frames), vram_gib, ram_gib, device,
-        repeats, gemm,
-    )  # fmt: skip
+    case = Case(folder, geometry, vram_gib, ram_gib, device, repeats, gemm)
     row = step_row(case, text_rows)
     return Answer(row, row_text(row))
 
@@ -85,13 +97,10 @@ def bench_forecast(
         return Answer({"bench": "forecast", "rows": rows}, plausibility_table(rows))
     if cases is not None:
         return _forecast_cases(find_checkpoint(checkpoint), cases, out, budget_seconds, device)
+    folder, geometry = _checked(checkpoint, device, width, height, frames)
     from .engine.bench_cases import Case, forecast_row, row_text
-    from .engine.geometry import Geometry
 
-    case = Case(
-        find_checkpoint(checkpoint), Geometry(width, height, frames), vram_gib, ram_gib, device,
-        repeats,
-    )  # fmt: skip
+    case = Case(folder, geometry, vram_gib, ram_gib, device, repeats)
     row = forecast_row(case, text_rows)
     return Answer(row, row_text(row))
 
@@ -115,9 +124,10 @@ def bench_stream(
     checkpoint: Checkpoint = None, device: Device = "auto", as_json: Json = False
 ) -> Answer:
     """Blocks from the disk by the store's own reader, and from host memory to the device."""
+    folder = _checked(checkpoint, device)[0]
     from .engine.bench_cases import row_text, stream_row
 
-    row = stream_row(find_checkpoint(checkpoint), device)
+    row = stream_row(folder, device)
     return Answer(row, row_text(row))
 
 
@@ -130,10 +140,11 @@ def bench_encode(
     as_json: Json = False,
 ) -> Answer:
     """The text encoder."""
+    folder = _checked(checkpoint, device)[0]
     from .engine.bench_cases import row_text
     from .engine.bench_encode import encode_row
 
-    row = encode_row(find_checkpoint(checkpoint), device, text_rows, repeats)
+    row = encode_row(folder, device, text_rows, repeats)
     return Answer(row, row_text(row))
 
 
@@ -150,13 +161,10 @@ def bench_decode(
     as_json: Json = False,
 ) -> Answer:
     """The video decoder, without the muxer."""
+    folder, geometry = _checked(checkpoint, device, width, height, frames)
     from .engine.bench_cases import Case, decode_row, row_text
-    from .engine.geometry import Geometry
 
-    case = Case(
-        find_checkpoint(checkpoint), Geometry(width, height, frames), vram_gib, ram_gib, device,
-        repeats,
-    )  # fmt: skip
+    case = Case(folder, geometry, vram_gib, ram_gib, device, repeats)
     row = decode_row(case)
     return Answer(row, row_text(row))
 
@@ -170,7 +178,7 @@ def bench_grid(
     as_json: Json = False,
 ) -> Answer:
     """The capacity grid: seconds a step for 8 to 32 GiB of VRAM and of RAM."""
-    from .engine.bench_cases import grid_rows, grid_text
+    from .engine.capacity_grid import grid_rows, grid_text
     from .engine.geometry import Geometry
 
     rows = grid_rows(Geometry(width, height, frames), card)
@@ -185,6 +193,10 @@ def bench_kernels(
     as_json: Json = False,
 ) -> Answer:
     """Launch parameters of our kernels, timed on this card; the best as rows of tuning.toml."""
+    from .engine.snapshot import read_snapshot
+
+    if read_snapshot().capability is None:
+        raise RequestError("launch parameters are measured on a card with Triton", field="device")
     from .engine.kernels_here import tune_kernels
 
     rows, text = tune_kernels(tuple(only or ()), lambda line: typer.echo(line, err=True))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 import torch
 
 from .bench import bench_step, context_bytes, disk_rate, limit_ram, limit_vram, ram_peak_bytes
-from .capacity_grid import capacity_rows
 from .device import choose_device
 from .doctor import link_rate
 from .errors import MeasuredOverrun
@@ -27,8 +26,7 @@ from .geometry import Geometry
 from .kernels_here import linear_options
 from .meter import Meter, resident_bytes
 from .models import ModelSet, open_models
-from .planner.calibration import choose_calibration
-from .planner.types import HardwareSnapshot, ModelFacts, Placement
+from .planner.types import Placement
 from .request import Request
 from .sampling.schedules import schedule
 from .snapshot import cap_snapshot, read_snapshot
@@ -102,25 +100,6 @@ def decode_row(case: Case) -> dict[str, Any]:
 
     timing = _timed(models, case.repeats, run, context)
     return {**_about(models, "decode"), **_sizes(case), **timing}
-
-
-def grid_rows(geometry: Geometry, card: str) -> list[dict[str, Any]]:
-    """Forecast cells for 8 to 32 GiB on both axes, a single pass of 8."""
-    calibration = choose_calibration(HardwareSnapshot("linux", "", None, 0, 0, 0, 0, card=card))
-    request = Request(geometry, base_steps=8, two_pass=False)
-    return capacity_rows(request, ModelFacts(), calibration)
-
-
-def grid_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The grid as a table: a line for each amount of RAM, seconds a step, '-' for refused."""
-    columns = sorted({row["vram_gib"] for row in rows})
-    cells = {(row["vram_gib"], row["ram_gib"]): row.get("seconds_per_step") for row in rows}
-    lines = ["RAM\\VRAM " + "".join(f"{column:>6}" for column in columns)]
-    for ram in sorted({row["ram_gib"] for row in rows}):
-        values = [cells[column, ram] for column in columns]
-        texts = ["     -" if value is None else f"{value:6.2f}" for value in values]
-        lines.append(f"{ram:>8} " + "".join(texts))
-    return "\n".join(lines)
 
 
 def row_text(row: Mapping[str, Any]) -> str:

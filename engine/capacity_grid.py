@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from .errors import DoesNotFit
-from .planner.calibration import Calibration
+from .geometry import Geometry
+from .planner.calibration import Calibration, choose_calibration
 from .planner.explain import place_in_words
 from .planner.plan import plan_request
 from .planner.types import HardwareSnapshot, ModelFacts
@@ -34,6 +35,25 @@ STYLE = """
   .head { font-size: 15px; font-weight: 600; } .soft { fill: var(--soft); }
   .cell { font-size: 9px; text-anchor: middle; } .paper { fill: var(--paper); }
 """
+
+
+def grid_rows(geometry: Geometry, card: str) -> list[dict[str, Any]]:
+    """Forecast cells for 8 to 32 GiB on both axes, a single pass of 8."""
+    calibration = choose_calibration(HardwareSnapshot("linux", "", None, 0, 0, 0, 0, card=card))
+    request = Request(geometry, base_steps=8, two_pass=False)
+    return capacity_rows(request, ModelFacts(), calibration)
+
+
+def grid_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The grid as a table: a line for each amount of RAM, seconds a step, '-' for refused."""
+    columns = sorted({row["vram_gib"] for row in rows})
+    cells = {(row["vram_gib"], row["ram_gib"]): row.get("seconds_per_step") for row in rows}
+    lines = ["RAM\\VRAM " + "".join(f"{column:>6}" for column in columns)]
+    for ram in sorted({row["ram_gib"] for row in rows}):
+        values = [cells[column, ram] for column in columns]
+        texts = ["     -" if value is None else f"{value:6.2f}" for value in values]
+        lines.append(f"{ram:>8} " + "".join(texts))
+    return "\n".join(lines)
 
 
 def capacity_rows(

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .checkpoint.index import open_checkpoint
-from .checkpoint.sources import REFERENCE_FOLDER
+from .checkpoint.walk import REFERENCE_FOLDER
 from .errors import Cancelled, CheckpointError, RequestError
 from .parts import AUDIO_VAE, VIDEO_VAE, find_part
 from .references import ReferenceMedia

@@ -74,16 +74,18 @@ class ConsoleHost:
 
     def _show_progress(self, event: Event) -> None:
         lasted_seconds = time.monotonic() - self._phase_began_seconds
-        if not self._bars_wanted or not event.steps or lasted_seconds < BAR_AFTER_SECONDS:
+        if not self._bars_wanted or event.steps is None or lasted_seconds < BAR_AFTER_SECONDS:
             return
+        total = event.steps or None  # 0: nobody knows yet, the bar only shows that work goes on
+        label = f"{event.phase} {ascii_name(event.message)}".rstrip()
         if self._progress is None:
             from rich.console import Console
             from rich.progress import Progress
 
             self._progress = Progress(console=Console(stderr=True), transient=True)
             self._progress.start()
-            self._task = self._progress.add_task(event.phase, total=event.steps)
-        self._progress.update(self._task, completed=event.step or 0, total=event.steps)
+            self._task = self._progress.add_task(label, total=total)
+        self._progress.update(self._task, completed=event.step or 0, total=total, description=label)
 
     def _end_bar(self) -> None:
         if self._progress is not None:
@@ -93,6 +95,12 @@ class ConsoleHost:
     def _say(self, text: str) -> None:
         if text:
             print(text, file=sys.stderr, flush=True)
+
+
+def ascii_name(name: str, most: int = 32) -> str:
+    """A file's name for a bar: ASCII, its end when it is long."""
+    plain = name.encode("ascii", "replace").decode("ascii")
+    return plain if len(plain) <= most else f"...{plain[3 - most :]}"
 
 
 def measured_line(event: Event) -> str:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 REPORT_TAIL = ".request.json"
+TAILS = (
+    REPORT_TAIL,
+    *(f".{name}.safetensors" for name in ("latents", "first", "unfinished", "conditioning")),
+    ".memory.svg",
+)
 
 
 @dataclass(frozen=True)
@@ -49,10 +54,10 @@ class RunFiles:
 
     @classmethod
     def of(cls, named: Path) -> RunFiles:
-        """The files of a run named by its video or by its report."""
-        if named.name.endswith(REPORT_TAIL):
-            stem = named.name[: -len(REPORT_TAIL)]
-            return cls(named.with_name(f"{stem}.mp4"))
+        """The files of a run named by its video, by its report, or by what it kept."""
+        for tail in TAILS:
+            if named.name.endswith(tail):
+                return cls(named.with_name(f"{named.name.removesuffix(tail)}.mp4"))
         return cls(named)
 
     def beside(self, tail: str) -> Path:

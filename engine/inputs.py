@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from .errors import RequestError
-from .files import RunFiles
+from .files import REPORT_TAIL, RunFiles
 from .request import LoraChoice
 
+ENDINGS = {".mp4": "h264", ".webm": "webm"}
 MAX_PROMPT_BYTES = 1 << 20
 
 
@@ -46,6 +48,25 @@ def parse_loras(given: Sequence[str]) -> tuple[LoraChoice, ...]:
             strength = None
         found.append(LoraChoice(text) if strength is None else LoraChoice(file, strength))
     return tuple(found)
+
+
+def choose_codec(codec: str | None, out: Path | None, resume: Path | None) -> str:
+    """--codec, or what the ending of --out says, or of the video that the resumed run made."""
+    if codec is not None:
+        return codec
+    named = out if out is not None else made_video(resume)
+    return ENDINGS.get("" if named is None else named.suffix.lower(), "h264")
+
+
+def made_video(resume: Path | None) -> Path | None:
+    """The video of a run by its name: the one given, or the one that its report names."""
+    if resume is None or not resume.name.endswith(REPORT_TAIL):
+        return resume
+    try:
+        name = json.loads(resume.read_text(encoding="utf-8"))["files"]["video"]
+        return resume.with_name(str(name))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # it made none, or is no report: that is said where it is read
 
 
 def resumed_out(out: Path | None, resume: Path | None, suffix: str = ".mp4") -> Path:

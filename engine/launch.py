@@ -12,10 +12,10 @@ from typing import Any
 from .events import Host
 from .forecast import read_facts
 from .learning import machine_calibration
+from .options import RunOptions
 from .planner.least import least_needs
 from .planner.types import HardwareSnapshot
 from .request import Request
-from .run import RunOptions, run_request
 from .snapshot import read_snapshot
 
 
@@ -34,6 +34,8 @@ def generate(
     if workers is None:
         workers = options.device != "cpu" and read_snapshot().capability is not None
     if not workers:
+        from .run import run_request
+
         return run_request(request, options, host, notices).as_json()
     from .worker.stages import Launch, run_in_workers
 

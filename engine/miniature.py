@@ -10,7 +10,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from .checkpoint.convert import convert, schedules_for
+from .checkpoint.convert import convert
+from .checkpoint.edge_needs import schedules_for
 from .parts import OWN_NAMES
 
 HOME = Path(__file__).resolve().parents[1] / "miniature"

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from .checkpoint.catalogue import PARTS, Part
-from .checkpoint.convert import convert, describe, schedules_for
+from .checkpoint.edge_needs import EDGE_FORMATS, schedules_for
 from .checkpoint.hub import plan_pull, pull
 from .checkpoint.inventory import Inventory, model_folders, take_inventory
-from .checkpoint.verify import verify
-from .errors import RequestError
+from .errors import CheckpointError, RequestError
 from .request import QUALITIES
 
 FOLDERS_VARIABLE = "LOWPEAK_MODELS"
@@ -85,6 +84,8 @@ def verify_files(
     folder: Path | None = None, *, hashes: bool = False, progress: Progress | None = None
 ) -> Answer:
     """`models verify`: exit 0 for sound files, 4 for any error. Several folders: all of them."""
+    from .checkpoint.verify import verify
+
     answers = [verify(item, hashes=hashes, progress=progress) for item in models_roots(folder)]
     document = answers[0].as_json() if len(answers) == 1 else {
         "sound": all(item.sound for item in answers),
@@ -106,11 +107,20 @@ def convert_files(
     progress: Progress | None = None,
 ) -> Answer:
     """`models convert`. qualities: levels that get prepared AdaLN tables."""
+    if format not in EDGE_FORMATS:  # said before PyTorch is imported, as is the next one
+        known = ", ".join(EDGE_FORMATS)
+        raise RequestError(f"format {format!r} is none of {known}", field="format")
+    for given in (source, stage):
+        if given is not None and not given.exists():
+            raise CheckpointError("checkpoint is not there", file=given)
+    times = schedules_for(qualities)
+    from .checkpoint.convert import convert, describe
+
     result = convert(
         source,
         target,
         format=format,
-        tables=schedules_for(qualities),
+        tables=times,
         stage=stage,
         projections=projections,
         device=device,

@@ -23,7 +23,7 @@ from torch import Tensor
 from ..kernels.compose import compute_dtype
 from ..kernels.machine import read_machine
 from .blocks import BlockStore
-from .checkpoint.convert import saving_of
+from .checkpoint.edge_needs import saving_of
 from .checkpoint.index import Checkpoint, open_checkpoint
 from .errors import CheckpointError
 from .facts import facts_of, text_sizes

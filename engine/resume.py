@@ -12,17 +12,15 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from .errors import RequestError
-from .files import RunFiles, SampledLatents, load_latents, load_tensors, save_tensors
+from .files import REPORT_TAIL, RunFiles, SampledLatents, load_latents, load_tensors, save_tensors
 from .geometry import Geometry
 from .request import Request
-from .sampling.condition_latents import EncodedReference
-from .stages import KEYFRAME_NAMES, Conditioning, Keyframe
-from .text.encoder import TextConditioning
+
+if TYPE_CHECKING:
+    from .stages import Conditioning
 
 
 @dataclass
@@ -88,7 +86,7 @@ def load_saved(request: Request, named: Path | None, *, prompt_given: bool = Tru
         asked = report.get("request", {})
         if not prompt_given and "prompt" not in asked:
             raise RequestError("the prompt was not kept: give --prompt again", field="prompt")
-        for name in KEYFRAME_NAMES:
+        for name in ("first", "last"):
             if asked.get(f"{name}_frame") and getattr(request, f"{name}_frame") is None:
                 raise RequestError(
                     f"the {name} frame was not kept: give --{name}-frame again", field="resume"
@@ -126,6 +124,12 @@ def load_conditioning(file: Path, run_id: str) -> Conditioning | None:
         return None
     if not {"embeds", "tags"} <= tensors.keys():
         raise RequestError(f"{file} holds no conditioning", field="resume")
+    import torch
+
+    from .sampling.condition_latents import EncodedReference
+    from .stages import KEYFRAME_NAMES, Conditioning, Keyframe
+    from .text.encoder import TextConditioning
+
     keyframes = tuple(
         Keyframe(name, tensors[f"keyframe.{name}"])
         for name in KEYFRAME_NAMES
@@ -157,8 +161,11 @@ def _read_report(named: Path) -> tuple[Path, dict[str, Any]]:
     try:
         report = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as missing:
+        beside = "" if named == file else f", there is no {file.name} beside it"
         raise RequestError(
-            f"{file} is not there: give the report or the video of an earlier run", field="resume"
+            f"{named} is no file of an earlier run{beside}: give its report (V{REPORT_TAIL}), its "
+            "video, or what it kept",
+            field="resume",
         ) from missing
     except (OSError, ValueError) as damage:
         raise RequestError(f"{file} is no report of a run: {damage}", field="resume") from damage

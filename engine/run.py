@@ -10,10 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from torch import Tensor
@@ -21,7 +19,7 @@ from torch import Tensor
 from .condition_encoder import ConditionEncoder, with_reference_transformer
 from .decoding import decode
 from .device import choose_device
-from .errors import Cancelled, LowpeakError, RequestError, SaveFailed
+from .errors import Cancelled, LowpeakError, SaveFailed
 from .events import Host
 from .files import RunFiles, SampledLatents, save_latents, write_json
 from .forecast import forecast_for_run, phase_forecasts, placements_of
@@ -32,8 +30,9 @@ from .lora.planned import plan_with_loras
 from .media_encode import FORMATS, choose_encoder
 from .meter import resident_bytes
 from .models import ModelSet, open_models
+from .options import RunOptions, make_folder
 from .pictures import load_pictures
-from .planner.adapters import MODES, planned_mode
+from .planner.adapters import planned_mode
 from .planner.calibration import choose_calibration
 from .planner.types import ModelFacts
 from .previews import Previewer, find_factors
@@ -46,58 +45,6 @@ from .session import Session
 from .snapshot import cap_snapshot, read_snapshot
 from .stages import Conditioning, encode_prompt, sample
 from .versions import read_versions
-
-STOPS = ("encode", "first", "sample")
-SUFFIXES = {"h264": ".mp4", "h264_nvenc": ".mp4", "webm": ".webm", "png": ""}
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How to run, beside what to make.
-
-    out: the video. resume: report or video of an earlier run to go on from. device: auto, cpu or
-    cuda. stop_after: encode, first or sample. prompt_given: False when a resumed request came
-    without its prompt. metadata: goes into the video file. lora_mode: auto, merged or online.
-    previews: send small pictures while sampling. codec: of SUFFIXES, which name the file's ending;
-    png makes `out` a folder of pictures with the sound beside them.
-    """
-
-    checkpoint: Path
-    out: Path
-    vram_gib: float | None = None
-    ram_gib: float | None = None
-    device: str = "auto"
-    stop_after: str | None = None
-    resume: Path | None = None
-    keep_prompt: bool = False
-    prompt_given: bool = True
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    lora_mode: str = "auto"
-    previews: bool = False
-    codec: str = "h264"
-
-    def __post_init__(self) -> None:
-        if self.stop_after is not None and self.stop_after not in STOPS:
-            raise RequestError(
-                f"--stop-after {self.stop_after!r} is none of {', '.join(STOPS)}",
-                field="stop_after",
-            )
-        if self.lora_mode not in MODES:
-            raise RequestError(
-                f"--lora-mode {self.lora_mode!r} is none of {', '.join(MODES)}", field="lora_mode"
-            )
-        suffix = SUFFIXES.get(self.codec)
-        if suffix is None:
-            raise RequestError(
-                f"codec {self.codec!r} is none of {', '.join(SUFFIXES)}", field="codec"
-            )
-        if self.out.suffix.lower() != suffix:
-            wanted = (
-                f"does not end in {suffix}" if suffix else "has an ending; pictures go to a folder"
-            )
-            raise RequestError(f"{self.out} {wanted}", field="out")
-        if self.out.is_dir():
-            raise RequestError(f"{self.out} is a folder that exists", field="out")
 
 
 def run_request(
@@ -300,20 +247,6 @@ def reference_rows(media: Media, saved: Saved) -> int:
     if saved.conditioning is None:
         return sum(item.rows for item in media.references)
     return sum(item.rows for item in saved.conditioning.references)
-
-
-def make_folder(folder: Path) -> None:
-    """The folder of the video. Raises RequestError where there can be none, or nothing in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as refused:
-        raise RequestError(f"{folder} cannot be made: {refused}", field="out") from refused
-    try:
-        TemporaryFile(dir=folder).close()  # refused now, not after the first pass
-    except OSError as refused:
-        raise RequestError(
-            f"{folder} cannot be written to: {refused.strerror}", field="out"
-        ) from refused
 
 
 def begin_report(

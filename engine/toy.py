@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .checkpoint.toy import FORMATS, SIZES, Extra, write_toy_checkpoint
+from .checkpoint.toy import Extra, write_toy_checkpoint
+from .checkpoint.toy_sizes import FORMATS, SIZES
 from .events import Event, Host
 from .model.config import ModelConfig
 from .parts import AUDIO_VAE, OWN_NAMES, TEXT, UPSCALER, VIDEO_VAE

@@ -11,8 +11,10 @@ A weight's kind fixes the kind of activation it multiplies:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 KINDS = ("plain", "fp8-rowwise", "fp8-tensor", "int8-convrot")
 FP8_MAX = 448.0
@@ -44,3 +46,14 @@ class Activation:
     kind: str
     codes: Tensor
     scale: Tensor | None = None
+
+
+def convrot_group(width: int) -> int:
+    """Channels that rotate together: the largest power of four dividing `width`, at most 256.
+
+    Every published width gives 256; miniature models get a smaller group.
+    """
+    group = 1
+    while group < CONVROT_GROUP and width % (group * 4) == 0:
+        group *= 4
+    return group

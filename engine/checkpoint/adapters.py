@@ -11,15 +11,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError
 from .header import TensorFile, read_header
 from .names import split_block_name
 from .sources import Source, read_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TILE_ROWS = 256  # a tile of float32 stays in the caches
 MERGE_ORDER = ("default", "turbo")
@@ -118,6 +118,8 @@ def add_low_rank(weight: Tensor, up: Tensor, down: Tensor, scale: float) -> None
     The product runs in fp32, the sum in the weight's dtype. Tiles of rows keep the fp32 workspace
     at a few dozen MiB; the largest weight's whole difference would be a gigabyte.
     """
+    import torch
+
     wide = down.to(weight.device, torch.float32)
     for rows, target in zip(up.split(TILE_ROWS), weight.split(TILE_ROWS), strict=True):
         delta = rows.to(weight.device, torch.float32) @ wide

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
-from ...kernels.reference.quantise import dequantise
 from ...kernels.weights import Weight
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from .names import block_linears, root_linears
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
     from .index import Checkpoint
 
 PATCH_LINEARS = ("proj_in", "audio_proj_in", "proj_out", "audio_proj_out")
@@ -62,6 +61,10 @@ def plain_state(checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> dic
     keeps `.orig.`). Quantised weights come back in fp32 and in the original basis. dtype: cast
     everything, None keeps each tensor's own.
     """
+    from torch import Tensor
+
+    from ...kernels.reference.quantise import dequantise
+
     found: dict[str, Tensor] = {}
     parts = [("", checkpoint.load_root())]
     parts += [

@@ -13,14 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
-from ...kernels.reference.quantise import (
-    dequantise_fp8,
-    dequantise_int8_convrot,
-)
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from .adapters import Adapter
@@ -43,7 +37,11 @@ from .comfy_names import (
 from .header import TensorFile, read_header
 from .index import Checkpoint
 from .names import ADALN, part_groups
-from .sources import REFERENCE_FOLDER, Source, Sources, read_sources
+from .sources import Source, Sources, read_sources
+from .walk import REFERENCE_FOLDER
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -207,6 +205,10 @@ def _plain_weight(tensors: dict[str, Tensor], name: str) -> Tensor | None:
     codes = next((f"{linear}.{s}" for s in CODES if f"{linear}.{s}" in tensors), None)
     if codes is None:
         return tensors.get(name)
+    import torch
+
+    from ...kernels.reference.quantise import dequantise_fp8, dequantise_int8_convrot
+
     scale = tensors.pop(f"{linear}.weight_scale")
     dequantise = dequantise_int8_convrot if codes.endswith("int8") else dequantise_fp8
     return dequantise(tensors.pop(codes), scale).to(torch.bfloat16)
@@ -214,6 +216,8 @@ def _plain_weight(tensors: dict[str, Tensor], name: str) -> Tensor | None:
 
 def _read(parts: Sources) -> dict[str, Tensor]:
     """One module's tensors under edge suffixes: weight, weight_int8 or weight_fp8, weight_scale."""
+    import torch
+
     kept = {part: source for part, source in parts.items() if part not in IGNORED}
     found: dict[str, Tensor] = {}
     for part, tensor in read_sources(kept).items():
@@ -256,6 +260,8 @@ def _rows(tensor: Tensor, index: int, count: int) -> Tensor:
 def _swap_halves(tensor: Tensor) -> Tensor:
     if tensor.shape[0] == 1:
         return tensor
+    import torch
+
     first, second = (half.view(torch.uint8) if half.dtype.itemsize == 1 else half
                      for half in tensor.chunk(2))  # fmt: skip
     return torch.cat([second, first]).view(tensor.dtype)

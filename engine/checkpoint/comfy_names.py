@@ -13,9 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ...kernels.reference.quantise import convrot_group
+from ...kernels.weights import convrot_group
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from .header import FLOAT_NAMES, TensorFile
@@ -218,7 +216,7 @@ def check_quantisers(blocks: Iterable[Mapping[str, Sources]], path: Path) -> Non
         expected = {"format": "int8_tensorwise", "convrot": True, "convrot_groupsize": group}
         found: Any = None
         if quant is not None:
-            text = bytes(quant.file.read(quant.name).to(torch.uint8).tolist())
+            text = quant.file.read_bytes(quant.name)
             try:
                 found = json.loads(text)
             except (UnicodeDecodeError, json.JSONDecodeError):

@@ -22,23 +22,16 @@ from torch import Tensor
 from ...kernels.reference.quantise import dequantise_fp8, dequantise_int8_convrot
 from ..errors import CheckpointError, DoesNotFit, RequestError, Shortage
 from ..model.config import ModelConfig
-from ..sampling.schedules import TASK_CONDITIONS, community_schedule, schedule
 from .arena import Arena
 from .comfy import ComfyReader
 from .edge import CACHES
+from .edge_needs import EDGE_FORMATS, output_bytes, schedules_for
 from .index import Checkpoint, open_checkpoint
-from .names import ADALN, COMPONENTS, MODALITIES, block_shapes, linear_shapes, root_shapes
+from .names import ADALN
 from .openvdn import MergingReader
 from .tables import Times
 from .writer import EdgeRecipe, Progress, write_edge
 
-EDGE_FORMATS = {
-    "edge-fp8": "fp8-tensor",
-    "edge-fp8-rowwise": "fp8-rowwise",
-    "edge-int8": "int8-convrot",
-}
-QUALITY_STEPS = {"light": 8, "medium": 12, "high": 16, "max": 20}
-TASKS = ("t2va", "fl2va")
 SPARE_BYTES = 256 << 20
 
 
@@ -100,22 +93,6 @@ class CheckpointModel:
             else:
                 found[name] = tensors.pop(name)
         return found
-
-
-def schedules_for(
-    qualities: Iterable[str] = ("light",), tasks: Iterable[str] = TASKS
-) -> tuple[Times, ...]:
-    """Times whose tables these quality levels need; `light` includes the three refine steps."""
-    tasks, found = tuple(tasks), []
-    for quality in qualities:
-        if quality not in QUALITY_STEPS:
-            known = ", ".join(QUALITY_STEPS)
-            raise RequestError(f"quality {quality!r} is none of {known}", field="quality")
-        for task in tasks:
-            conditions = TASK_CONDITIONS[task]
-            found.append(schedule(QUALITY_STEPS[quality]).table_times(conditions))
-    found += [community_schedule().table_times(TASK_CONDITIONS[task]) for task in tasks]
-    return tuple(dict.fromkeys(found))
 
 
 def convert(
@@ -187,37 +164,6 @@ def convert(
     }
 
 
-def saving_of(checkpoint: Checkpoint) -> str | None:
-    """One sentence on what converting would save, None when there is nothing to save."""
-    if checkpoint.layout == "edge" or not checkpoint.has_projections or checkpoint.pruned:
-        return None
-    now = sum(file.identity.size_bytes for file in checkpoint.files)
-    after = output_bytes(checkpoint.config, "fp8-rowwise", schedules_for(), projections=False)
-    return (
-        f"This layout is merged and quantised again in every run. `lowpeak models convert` would "
-        f"make {after / 1e9:.1f} GB of its {now / 1e9:.1f} GB, read blocks as they are, and keep "
-        "them out of host memory."
-    )
-
-
-def output_bytes(
-    config: ModelConfig, kind: str, tables: Iterable[Times], *, projections: bool
-) -> int:
-    """Bytes that an edge cache takes, headers apart."""
-    linears = linear_shapes(config)
-    shapes = {name.removesuffix(".weight"): s for name, s in block_shapes(config).items()}
-    scales = sum(4 * (1 if kind == "fp8-tensor" else shape[0]) for shape in linears.values())
-    block = scales + sum(
-        _count(shape) * (1 if name in linears else 2) for name, shape in shapes.items()
-    )
-    rows = sum(len(step) for times in tables for step in times)
-    block += rows * MODALITIES * COMPONENTS * config.hidden * 2
-    if projections:
-        block += MODALITIES * COMPONENTS * config.hidden * (config.time_dim + 1) * 2
-    root = sum(2 * _count(shape) for shape in root_shapes(config).values())
-    return config.layers * block + root
-
-
 def source_id(checkpoint: Checkpoint) -> str:
     """A name for the input that does not depend on where it lies."""
     headers = sorted(file.header_sha256 for file in checkpoint.files)
@@ -240,13 +186,6 @@ def _check_disk(target: Path, need_bytes: int) -> None:
     free = shutil.disk_usage(existing).free
     if free + there < need_bytes + SPARE_BYTES:
         raise DoesNotFit([Shortage("disk", "convert", need_bytes + SPARE_BYTES, free + there)])
-
-
-def _count(shape: Sequence[int]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
 
 
 def describe(result: Mapping[str, Any]) -> str:

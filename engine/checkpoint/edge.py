@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
-from ...kernels.reference.quantise import convrot_group
+from ...kernels.weights import convrot_group
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from .header import TensorFile, read_header
@@ -32,15 +30,17 @@ from .names import (
     stored_tensors,
 )
 from .sources import (
-    REFERENCE_FOLDER,
     Source,
     check_sources,
     find_objects,
     list_missing,
     read_json,
-    subfolders,
 )
 from .tables import find_table_sets
+from .walk import REFERENCE_FOLDER, subfolders
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FORMAT_IDS = {
     "fp8-tensor": "freevideo-fp8-slim-v1",
@@ -133,8 +133,10 @@ def open_edge(folder: Path, top: Path) -> Checkpoint:
 
 
 def _caches(folder: Path, depth: int) -> Iterator[Path]:
-    if (folder / "blocks").is_dir() or (
-        (folder / "root.safetensors").is_file() and (folder / "manifest.json").is_file()
+    marks = [(folder / name).is_file() for name in ("root.safetensors", "manifest.json")]
+    blocks = folder / "blocks"  # other programs have folders of this name too
+    if all(marks) or (
+        blocks.is_dir() and (any(marks) or any(True for _ in blocks.glob("*.safetensors*")))
     ):
         yield folder
         return

@@ -3,6 +3,7 @@
 A file is 8 bytes (little-endian header length), a JSON header, and the data. The header is parsed
 generically and distrusted: its length, every dtype, shape and offset are checked against the file
 before anybody relies on them. Damage is a CheckpointError that names file, tensor, expected, found.
+PyTorch is imported where tensors are read or written; looking at headers does without it.
 """
 
 from __future__ import annotations
@@ -16,33 +17,34 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError
 from .arena import Arena
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 HEADER_LIMIT_BYTES = 100 << 20  # the library's own limit; a checkpoint's header is some KiB
 COPY_BYTES = 16 << 20
 READERS = 4  # threads on a tensor of more than one such piece
 
-DTYPES: dict[str, torch.dtype] = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "F8_E4M3": torch.float8_e4m3fn,
-    "F8_E5M2": torch.float8_e5m2,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
+DTYPES = {  # name in a header -> (PyTorch's name, bytes an element)
+    "F64": ("float64", 8),
+    "F32": ("float32", 4),
+    "F16": ("float16", 2),
+    "BF16": ("bfloat16", 2),
+    "F8_E4M3": ("float8_e4m3fn", 1),
+    "F8_E5M2": ("float8_e5m2", 1),
+    "I64": ("int64", 8),
+    "I32": ("int32", 4),
+    "I16": ("int16", 2),
+    "I8": ("int8", 1),
+    "U8": ("uint8", 1),
+    "BOOL": ("bool", 1),
 }
-DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+DTYPE_NAMES = {f"torch.{torch_name}": name for name, (torch_name, _) in DTYPES.items()}
 FLOAT_NAMES = ("F32", "BF16", "F16")
 
 
@@ -78,7 +80,10 @@ class TensorSpan:
     @property
     def torch_dtype(self) -> torch.dtype:
         """The dtype as PyTorch knows it."""
-        return DTYPES[self.dtype]
+        import torch
+
+        dtype: torch.dtype = getattr(torch, DTYPES[self.dtype][0])
+        return dtype
 
     def __str__(self) -> str:
         return f"{self.dtype} {list(self.shape)}"
@@ -120,6 +125,17 @@ class TensorFile:
     def read(self, name: str) -> Tensor:
         """One tensor on the CPU. Raises CheckpointError for a changed or shortened file."""
         return self.read_many([name])[name]
+
+    def read_bytes(self, name: str) -> bytes:
+        """A small tensor's bytes as they are stored. Raises CheckpointError as `read` does."""
+        self.check_identity()
+        span = self.tensors[name]
+        with open(self.path, "rb") as file:
+            file.seek(span.start_byte)
+            found = file.read(span.nbytes)
+        if len(found) < span.nbytes:
+            raise _cut(self.path, name, span, len(found))
+        return found
 
     def read_many(
         self, names: Iterable[str] | None = None, arena: Arena | None = None
@@ -230,7 +246,7 @@ def _span(path: Path, name: str, entry: Any, data_start: int) -> TensorSpan:
         or not 0 <= offsets[0] <= offsets[1]
     ):
         raise refuse("impossible offsets", "[begin, end]", offsets)
-    need = math.prod(shape) * DTYPES[dtype].itemsize
+    need = math.prod(shape) * DTYPES[dtype][1]
     if offsets[1] - offsets[0] != need:
         raise refuse("offsets do not fit the shape", f"{need} bytes", f"{offsets[1] - offsets[0]}")
     return TensorSpan(dtype, tuple(shape), data_start + offsets[0], data_start + offsets[1])
@@ -284,6 +300,8 @@ def _read_span(
     file: Any, path: Path, name: str, span: TensorSpan, arena: Arena | None = None
 ) -> Tensor:
     """One tensor; a large one by several threads, where the system reads at a position."""
+    import torch
+
     count = span.nbytes
     buffer = torch.empty(count, dtype=torch.uint8) if arena is None else arena.take(count)
     view = memoryview(buffer.numpy())
@@ -311,14 +329,18 @@ def _read_span(
                 break
             done += count
     if done < span.nbytes:
-        raise CheckpointError(
-            "file ended while a tensor was read",
-            file=path,
-            tensor=name,
-            expected=f"{span.nbytes} bytes",
-            found=f"{done} bytes",
-        )
+        raise _cut(path, name, span, done)
     return buffer.view(span.torch_dtype).reshape(span.shape)
+
+
+def _cut(path: Path, name: str, span: TensorSpan, found_bytes: int) -> CheckpointError:
+    return CheckpointError(
+        "file ended while a tensor was read",
+        file=path,
+        tensor=name,
+        expected=f"{span.nbytes} bytes",
+        found=f"{found_bytes} bytes",
+    )
 
 
 def write_tensors(
@@ -334,6 +356,8 @@ def write_tensors(
     the same tensors give the same bytes. Tensors may lie on any device; one is copied at a time.
     load: makes a tensor when its turn comes; `tensors` then only gives dtype and shape (meta).
     """
+    import torch
+
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
     position = 0
@@ -341,7 +365,7 @@ def write_tensors(
         tensor = tensors[name]
         end = position + tensor.numel() * tensor.element_size()
         header[name] = {
-            "dtype": DTYPE_NAMES[tensor.dtype],
+            "dtype": DTYPE_NAMES[str(tensor.dtype)],
             "shape": list(tensor.shape),
             "data_offsets": [position, end],
         }

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from torch import Tensor
-
 from ...kernels.weights import Weight
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
@@ -26,6 +24,8 @@ from .header import FileIdentity, TensorFile, TensorSpan, read_header
 from .tables import ComputedTables, Tables, TableSet, choose_tables, time_features
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ..blocks.sources import BlockSource
 
 FORMATS = ("fp8-rowwise", "int8-convrot", "fp8-tensor")  # preferred first when a folder has several
@@ -120,6 +120,10 @@ class Checkpoint:
 
         folder = home() / FOLDER / tables_identity(self.files, exact, self.metadata)
         return KeptTables(computed, folder, self.config.hidden, self.config.layers)
+
+    def has_times(self, times: Sequence[Sequence[float]]) -> bool:
+        """Whether `tables_for` would give tables. Reads no tensor, raises as that does."""
+        return choose_tables(self.table_sets, times) is not None or self.has_projections
 
     def check_identity(self) -> None:
         """Raise CheckpointError if any file was changed or replaced since it was opened."""

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import CheckpointError
 from ..units import format_gib
 from .catalogue import LICENCES, Part, choose_weight_format, parts_for
-from .convert import TASKS, saving_of, schedules_for
+from .edge_needs import TASKS, saving_of, schedules_for
 from .index import Checkpoint, open_checkpoint
 from .recognise import FoundModel, find_models
 
@@ -201,7 +201,7 @@ def _tables_need(
         return Need(part, ())
     try:
         times = schedules_for([quality], TASKS)
-        complete = all(opened.tables_for(item) is not None for item in times)
+        complete = all(opened.has_times(item) for item in times)
     except CheckpointError as damage:
         return Need(part, (), str(damage))
     return Need(part, chosen[:1] if complete else ())

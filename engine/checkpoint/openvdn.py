@@ -14,9 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
@@ -44,6 +42,9 @@ from .sources import (
     read_sources,
     sources_of,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

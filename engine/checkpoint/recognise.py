@@ -12,10 +12,9 @@ from ..errors import CheckpointError
 from . import comfy, edge
 from .header import TensorFile, read_header
 from .openvdn import base_folder, stage_folder
-from .sources import subfolders
+from .walk import Walk, walk
 
 MAX_FILES = 5000
-_SKIPPED = {".git", ".cache", "__pycache__", ".venv", "node_modules"}
 _TEXT_LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.self_attn\.q_proj\.")
 _VIDEO_BLOCK = re.compile(r"decoder\.transformer_blocks\.\d+\.attn\.(?:to_qkv|to_q)\.")
 
@@ -101,13 +100,13 @@ def weight_files(folder: Path) -> Iterator[Path]:
     if folder.is_file():
         yield folder
         return
-    left, seen, count = [folder], set(), 0
-    while left:
-        here = left.pop()
-        if here.resolve() in seen:
-            continue  # links may go round
-        seen.add(here.resolve())
-        left += [path for path in subfolders(here) if path.name not in _SKIPPED]
+    yield from files_in(walk(folder))
+
+
+def files_in(found: Walk) -> Iterator[Path]:
+    """Every .safetensors file in the folders of a walk, at most MAX_FILES."""
+    count = 0
+    for here in found.folders:
         for path in sorted(here.glob("*.safetensors")):
             if path.name.startswith(".") or path.is_dir():
                 continue

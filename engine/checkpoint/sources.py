@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CheckpointError
 from .arena import Arena
 from .header import TensorFile, TensorSpan
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Expected = Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
-REFERENCE_FOLDER = "transformer_ref"  # within a checkpoint: the transformer for references
 
 
 class Source(NamedTuple):
@@ -134,18 +134,6 @@ def find_objects(value: Any, keys: set[str]) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list):
         for item in value:
             yield from find_objects(item, keys)
-
-
-def subfolders(folder: Path) -> list[Path]:
-    """Folders in `folder`, sorted; none where it may not be read.
-
-    The reference transformer is another model: what lies in it belongs to nobody above it.
-    """
-    try:
-        found = (path for path in folder.iterdir() if path.name != REFERENCE_FOLDER)
-        return sorted(path for path in found if path.is_dir())
-    except (PermissionError, FileNotFoundError, NotADirectoryError):
-        return []
 
 
 def list_missing(what: str, folder: Path, missing: list[str]) -> CheckpointError:

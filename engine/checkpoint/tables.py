@@ -12,15 +12,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-
-import torch
-from torch import Tensor
-from torch.nn import functional
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
-from ..model.modulation import ScheduleCursor, adaln_table, time_embedding
+from ..model.times import position_of
 from ..sampling.schedules import (
     COMMUNITY_SIGMAS,
     TABLE_PREFIX,
@@ -31,7 +27,11 @@ from ..sampling.schedules import (
 )
 from .header import read_header
 from .names import COMPONENTS, MODALITIES
-from .sources import Source, check_sources, find_objects, read_json, subfolders
+from .sources import Source, check_sources, find_objects, read_json
+from .walk import subfolders
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Times = tuple[tuple[float, ...], ...]
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -158,6 +158,10 @@ def time_features(
     root: Mapping[str, Tensor], config: ModelConfig, times: Sequence[float]
 ) -> Tensor:
     """What AdaLN projections read at `times`: temb [n, time_dim], or the pruned table's rows."""
+    import torch
+
+    from ..model.modulation import time_embedding
+
     anchor = next(iter(root.values()))
     moments = torch.tensor(times, dtype=torch.float32, device=anchor.device)
     return time_embedding(root, moments, config.freq_dim)
@@ -165,6 +169,11 @@ def time_features(
 
 def block_table(weight: Tensor, bias: Tensor, features: Tensor, *, pruned: bool) -> Tensor:
     """features [n, width] -> a block's table [3n, 6C] BF16. The pruned form has no SiLU."""
+    import torch
+    from torch.nn import functional
+
+    from ..model.modulation import adaln_table
+
     features = features.to(weight.device)
     if pruned:
         table = functional.linear(features.to(weight.dtype), weight, bias)
@@ -219,11 +228,7 @@ def known_times() -> Iterator[tuple[str, Times]]:
 
 
 def _holds(tables: TableSet, time: float) -> bool:
-    try:
-        ScheduleCursor(tables.times).locate([time])
-    except CheckpointError:
-        return False
-    return True
+    return any(position_of(step, time) is not None for step in tables.times)
 
 
 def _table_folders(folder: Path, depth: int) -> Iterator[Path]:

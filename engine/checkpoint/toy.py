@@ -19,7 +19,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ..errors import RequestError
 from ..model.config import ModelConfig
 from ..sampling.schedules import TASK_CONDITIONS, community_schedule, schedule
 from .adapters import add_low_rank
@@ -27,32 +26,9 @@ from .edge import CACHES
 from .names import ADALN, FP32_ROOT, block_shapes, part_groups, root_linears, root_shapes
 from .tables import Times
 from .toy_layouts import write_comfy, write_openvdn, write_stage
+from .toy_sizes import FORMATS, SIZES, check_toy
 from .writer import EdgeRecipe, Progress, write_edge
 
-SIZES: dict[str, ModelConfig] = {
-    "tiny": ModelConfig(
-        layers=3,
-        refiner_layers=1,
-        heads=2,
-        head_dim=32,
-        hidden=96,
-        ffn=128,
-        text_dim=64,
-        freq_dim=32,
-        time_hidden=48,
-        time_dim=40,
-        rope_freqs=4,
-    ),
-    "block": ModelConfig(layers=2),
-    "full": ModelConfig(),
-}
-FORMATS = {
-    "edge-fp8": "fp8-tensor",
-    "edge-fp8-rowwise": "fp8-rowwise",
-    "edge-int8": "int8-convrot",
-    "openvdn": "plain",
-    "comfy": "plain",
-}
 ADAPTERS = {"default": 0.04, "turbo": 0.08}  # name -> size of a delta against its weight
 FULL_RANK, FULL_ADALN_RANK = 64, 16
 OUTLIER_GAIN = 6.0
@@ -227,10 +203,7 @@ def write_toy_checkpoint(
     much faster for full and gives other numbers than 'cpu'. extras: write the other models (VAE,
     upscaler, text encoder) beside it. Raises RequestError for an unknown size or format.
     """
-    if size not in SIZES:
-        raise RequestError(f"size {size!r} is none of {', '.join(SIZES)}", field="size")
-    if format not in FORMATS:
-        raise RequestError(f"format {format!r} is none of {', '.join(FORMATS)}", field="format")
+    check_toy(size, format)
     config = SIZES[size] if blocks is None else replace(SIZES[size], layers=blocks)
     model = ToyModel(config, seed, device)
     folder = Path(folder)

@@ -8,14 +8,12 @@ again without a reason that names it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from ...kernels.weights import Weight
 from ..errors import CheckpointError
@@ -24,12 +22,23 @@ from .adapters import SPEC_FILES
 from .header import TensorFile, read_header
 from .hub import RECORD_FILE, STAGING, hash_file, read_record
 from .index import Checkpoint, open_checkpoint
-from .recognise import weight_files
+from .recognise import MAX_FILES, files_in, recognise_header
+from .walk import MAX_FOLDERS, Walk, stores_nothing, walk
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SAMPLED_ROWS = 32
 # Scales of trained weights lie between 1e-6 and 1e-1; these limits leave two decades to each side.
 SCALE_RANGE = (1e-8, 10.0)
 LEFTOVERS = ("*.incomplete", "*.part", "*.partial", "*.tmp", "*.crdownload", "*.aria2")
+FOREIGN = (  # lower case
+    (b"<!doctype", "a web page (a download that wanted a login)"),
+    (b"<html", "a web page (a download that wanted a login)"),
+    (b"gguf", "a GGUF file"),
+    (b"pk\x03\x04", "a zip or PyTorch archive"),
+    (b"\x80\x02", "a Python pickle"),
+)
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -65,6 +74,7 @@ class Verification:
     folder: Path
     files: int
     findings: tuple[Finding, ...]
+    kinds: tuple[tuple[str, int], ...] = ()  # what the readable files are, by their headers
 
     @property
     def sound(self) -> bool:
@@ -77,6 +87,7 @@ class Verification:
             "folder": str(self.folder),
             "files": self.files,
             "sound": self.sound,
+            "kinds": dict(self.kinds),
             "findings": [item.as_json() for item in self.findings],
         }
 
@@ -84,7 +95,9 @@ class Verification:
         """The same in words."""
         lines = [str(item) for item in self.findings]
         verdict = "sound" if self.sound else "not usable as it is"
-        return "\n".join([*lines, f"{self.files} weight files in {self.folder}: {verdict}."])
+        what = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in self.kinds)
+        among = f" ({what})" if what else ""
+        return "\n".join([*lines, f"{self.files} weight files in {self.folder}{among}: {verdict}."])
 
 
 def verify(
@@ -98,34 +111,92 @@ def verify(
     folder = Path(folder)
     if not folder.exists():
         raise CheckpointError("folder is not there", file=folder)
+    nothing = stores_nothing(folder)
+    if nothing:
+        raise CheckpointError(f"a {nothing} file system holds no model files", file=folder)
     findings: list[Finding] = []
     headers: list[TensorFile] = []
-    paths = list(weight_files(folder))
-    for path in paths:
+    seen = walk(folder, progress) if folder.is_dir() else Walk()
+    paths = list(files_in(seen)) if folder.is_dir() else [folder]
+    findings += _not_seen(folder, seen, len(paths))
+    record, own = _record(folder)[1], _own_folders(folder)
+    for done, path in enumerate(paths):
+        if progress is not None:
+            progress(done, len(paths), path.name)
         try:
             headers.append(read_header(path))
         except CheckpointError as damage:
-            findings.append(_damaged(path, damage))
-    findings += _leftovers(folder)
+            known = path in record or any(path.is_relative_to(item) for item in own)
+            findings.append(_damaged(path, damage, known=known))
+    findings += _leftovers(seen)
     findings += _duplicates(headers)
-    findings += _adapters(folder)
+    findings += _adapters(seen)
     if folder.is_dir():
         findings += _checkpoints(folder, samples=samples, progress=progress)
     if hashes:
         findings += _hashes(folder, progress)
     unique = tuple(dict.fromkeys(findings))
-    return Verification(folder, len(paths), unique)
+    kinds = Counter(_kind(header, own) for header in headers)
+    return Verification(folder, len(paths), unique, tuple(sorted(kinds.items())))
 
 
-def _damaged(path: Path, damage: CheckpointError) -> Finding:
-    with open(path, "rb") as file:
-        start = file.read(len(LFS_POINTER))
+def _own_folders(folder: Path) -> list[Path]:
+    """Folders whose files are parts of one checkpoint of this model."""
+    if not folder.is_dir():
+        return []
+    found = [openvdn.base_folder(folder), openvdn.stage_folder(folder)]
+    return [*edge.find_caches(folder), *(path for path in found if path is not None)]
+
+
+def _kind(header: TensorFile, own: Sequence[Path]) -> str:
+    """What a file is: a model of this family, a part of one, or another model's file."""
+    if any(header.path.is_relative_to(path) for path in own):
+        return "part_of_a_checkpoint"
+    found = recognise_header(header)
+    return "of_another_model" if found is None else found.kind
+
+
+def _not_seen(folder: Path, seen: Walk, files: int) -> Iterator[Finding]:
+    """What was not looked at, and a folder without any file to look at."""
+    for path in seen.unreadable:
+        yield Finding("note", "a folder that may not be read", str(path),
+                      remedy="Nothing in it was looked at.")  # fmt: skip
+    if seen.cut or files == MAX_FILES:
+        yield Finding(
+            "note", "more than is looked at in one go", str(folder),
+            expected=f"at most {MAX_FOLDERS} folders and {MAX_FILES} weight files", found="more",
+            remedy="Name the folder of the models.",
+        )  # fmt: skip
+    if not files:
+        yield Finding(
+            "error", "no weight file is here", str(folder), expected="*.safetensors",
+            found=f"none in {len(seen.folders)} folders",
+            remedy="`lowpeak models list` says what a request needs.",
+        )  # fmt: skip
+
+
+def _damaged(path: Path, damage: CheckpointError, *, known: bool) -> Finding:
+    """known: `models pull` fetches such a file; any other has come from somewhere else."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(len(LFS_POINTER))
+    except OSError as refused:
+        return Finding("error", f"the file cannot be read ({refused.strerror})", str(path))
     if start == LFS_POINTER:
         return Finding(
             "error", "a pointer to a large file, not the file itself", str(path),
             remedy="The repository was cloned without large files: run `git lfs pull` there.",
         )  # fmt: skip
-    return _from_error(damage, path)
+    found = _from_error(damage, path)
+    what = next((what for sign, what in FOREIGN if start.lower().startswith(sign)), "")
+    if what:
+        found = replace(found, message=f"{what}, not a safetensors file", expected="", found="")
+    if known:
+        return found
+    return replace(found, remedy=(
+        "`lowpeak models pull` did not fetch this file: take it again from where it came, or move "
+        "it away if it is not for Lowpeak."
+    ))  # fmt: skip
 
 
 def _from_error(damage: CheckpointError, fallback: Path) -> Finding:
@@ -142,11 +213,9 @@ def _from_error(damage: CheckpointError, fallback: Path) -> Finding:
     )
 
 
-def _leftovers(folder: Path) -> Iterator[Finding]:
-    if not folder.is_dir():
-        return
+def _leftovers(seen: Walk) -> Iterator[Finding]:
     for pattern in LEFTOVERS:
-        for path in sorted(folder.rglob(pattern)):
+        for path in (path for here in seen.folders for path in sorted(here.glob(pattern))):
             ours = STAGING in path.parts
             yield Finding(
                 "note" if ours else "error",
@@ -192,10 +261,8 @@ def _same_samples(first: TensorFile, other: TensorFile, count: int = 16) -> bool
     return True
 
 
-def _adapters(folder: Path) -> Iterator[Finding]:
-    for path in sorted(folder.rglob("adapters/*")) if folder.is_dir() else []:
-        if not path.is_dir():
-            continue
+def _adapters(seen: Walk) -> Iterator[Finding]:
+    for path in sorted(here for here in seen.folders if here.parent.name == "adapters"):
         specs = [name for name in SPEC_FILES if (path / name).is_file()]
         weights = list(path.glob("*.safetensors"))
         if specs == [SPEC_FILES[1]]:
@@ -310,6 +377,8 @@ def sample_rows(file: TensorFile, name: str, rows: int = SAMPLED_ROWS) -> Tensor
     span = file.tensors[name]
     if len(span.shape) < 2 or span.shape[0] <= rows or name.endswith("_scale"):
         return file.read(name)
+    import torch
+
     row_bytes = span.nbytes // span.shape[0]
     places = [(span.shape[0] - 1) * i // (rows - 1) for i in range(rows)]
     data = bytearray()
@@ -323,6 +392,8 @@ def sample_rows(file: TensorFile, name: str, rows: int = SAMPLED_ROWS) -> Tensor
 
 def _examine(file: str, name: str, tensor: Tensor) -> Iterator[Finding]:
     remedy = "The bytes are wrong although the size is right: fetch this file again."
+    import torch
+
     values = tensor.float()
     if not torch.isfinite(values).all():
         bad = int((~torch.isfinite(values)).sum())
@@ -350,20 +421,26 @@ def _examine(file: str, name: str, tensor: Tensor) -> Iterator[Finding]:
         yield Finding("error", "all zero", file, name, "a norm's weights", "zeros", remedy)
 
 
-def _hashes(folder: Path, progress: Callable[[int, int, str], None] | None) -> Iterator[Finding]:
-    """Whole files against the record of `models pull`, here or in a folder above."""
+def _record(folder: Path) -> tuple[Path | None, dict[Path, dict[str, Any]]]:
+    """Where `models pull` kept its record, and what it fetched into `folder`, by path."""
     root = next(
         (item for item in (folder, *folder.parents) if (item / RECORD_FILE).is_file()), None
     )
+    if root is None:
+        return None, {}
+    entries = {root / name: entry for name, entry in read_record(root)["files"].items()}
+    return root, {path: entry for path, entry in entries.items() if path.is_relative_to(folder)}
+
+
+def _hashes(folder: Path, progress: Callable[[int, int, str], None] | None) -> Iterator[Finding]:
+    """Whole files against the record of `models pull`, here or in a folder above."""
+    root, wanted = _record(folder)
     if root is None:
         yield Finding(
             "note", "no record of hashes", str(folder), expected=RECORD_FILE, found="nothing",
             remedy="Files that `lowpeak models pull` fetches are recorded.",
         )  # fmt: skip
         return
-    entries = read_record(root)["files"]
-    wanted = {root / name: entry for name, entry in entries.items()}
-    wanted = {path: entry for path, entry in wanted.items() if path.is_relative_to(folder)}
     for i, (path, entry) in enumerate(wanted.items()):
         if progress is not None:
             progress(i, len(wanted), path.name)

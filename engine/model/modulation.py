@@ -17,9 +17,9 @@ from torch import Tensor
 
 from ..errors import CheckpointError
 from .layout import MODALITIES
+from .times import position_of
 
 TIME_TABLE = "adaln_t_table"  # of pruned files, in place of the time embedder
-TIME_TOLERANCE = 1e-6  # schedules are float32; orders of operation differ by an ulp or two
 
 
 class Modulation(NamedTuple):
@@ -118,7 +118,7 @@ class ScheduleCursor:
         """
         wanted = _floats(times)
         for index, held in enumerate(self.timesteps):
-            found = [_position(held, t) for t in wanted]
+            found = [position_of(held, t) for t in wanted]
             if None not in found:
                 return [(index, position) for position in found if position is not None]
         anywhere = [self._find(t) for t in wanted]
@@ -170,7 +170,7 @@ class ScheduleCursor:
 
     def _find(self, time: float) -> tuple[int, int] | None:
         for index, held in enumerate(self.timesteps):
-            position = _position(held, time)
+            position = position_of(held, time)
             if position is not None:
                 return index, position
         return None
@@ -178,11 +178,3 @@ class ScheduleCursor:
 
 def _floats(times: Tensor | Sequence[float]) -> list[float]:
     return times.tolist() if isinstance(times, Tensor) else [float(t) for t in times]
-
-
-def _position(held: Sequence[float], time: float) -> int | None:
-    """Index of the nearest held time within the tolerance."""
-    nearest = min(range(len(held)), key=lambda index: abs(held[index] - time), default=None)
-    if nearest is None or abs(held[nearest] - time) > TIME_TOLERANCE:
-        return None
-    return nearest

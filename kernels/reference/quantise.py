@@ -18,22 +18,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..weights import CONVROT_GROUP, FP8_MAX, Activation, Weight
+from ..weights import FP8_MAX, Activation, Weight, convrot_group
 
 FP8_SCALE_FLOOR = 1e-12
 INT8_SCALE_FLOOR = 1e-30
 INT8_MAX = 127
-
-
-def convrot_group(width: int) -> int:
-    """Channels that rotate together: the largest power of four dividing `width`, at most 256.
-
-    Every published width gives 256; miniature models get a smaller group.
-    """
-    group = 1
-    while group < CONVROT_GROUP and width % (group * 4) == 0:
-        group *= 4
-    return group
 
 
 def hadamard(group: int, *, device: torch.device | str | None = None) -> Tensor:

@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 
 from lowpeak.engine.checkpoint.assemble import assemble, plain_state
 from lowpeak.engine.checkpoint.comfy import open_comfy
-from lowpeak.engine.checkpoint.convert import convert, saving_of
+from lowpeak.engine.checkpoint.convert import convert
+from lowpeak.engine.checkpoint.edge_needs import saving_of
 from lowpeak.engine.checkpoint.header import write_tensors
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.checkpoint.names import (

@@ -11,9 +11,9 @@ import torch
 from lowpeak.engine.checkpoint import convert as module
 from lowpeak.engine.checkpoint.adapters import TILE_ROWS, add_low_rank
 from lowpeak.engine.checkpoint.assemble import plain_state
-from lowpeak.engine.checkpoint.convert import (
+from lowpeak.engine.checkpoint.convert import convert
+from lowpeak.engine.checkpoint.edge_needs import (
     EDGE_FORMATS,
-    convert,
     output_bytes,
     saving_of,
     schedules_for,

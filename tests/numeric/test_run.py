@@ -332,7 +332,7 @@ def test_a_damaged_file_is_not_resumed_from(
     latents.write_bytes(data[:5000])
     with pytest.raises(RequestError, match="damaged"):
         run_request(read_request(named), options(checkpoint, named, resume=named), QuietHost())
-    with pytest.raises(RequestError, match="is not there"):
+    with pytest.raises(RequestError, match="no file of an earlier run"):
         read_request(tmp_path / "other.request.json")
     RunFiles(named).report.write_text("{}")
     with pytest.raises(RequestError, match="no report"):

@@ -68,3 +68,17 @@ def test_the_first_interrupt_asks_and_the_second_breaks(
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
     assert "Ctrl-C again" in capsys.readouterr().err
+
+
+def test_work_of_unknown_length_has_a_bar_and_a_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("lowpeak.engine.console.time.monotonic", lambda: now[0])
+    with console_progress("verify") as progress:
+        progress(1, 0, "models")
+        now[0] += 2.1
+        progress(2, 0, "caf\u00e9-" + "x" * 40)
+    shown = capsys.readouterr().err
+    assert "verify ..." in shown and "xxx" in shown and "caf\u00e9" not in shown
