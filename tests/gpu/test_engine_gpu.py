@@ -6,64 +6,25 @@ LOWPEAK_FULL_CHECKPOINT (`lowpeak toy-checkpoint DIR --size full`).
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import gpu_digest
 import pytest
 import torch
+from gpu_digest import SMALL, latents_digest, placement
 
 from lowpeak.engine import bench
 from lowpeak.engine.checkpoint.index import open_checkpoint
-from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
 from lowpeak.engine.errors import Cancelled
 from lowpeak.engine.geometry import Geometry
-from lowpeak.engine.planner.types import Placement
 from lowpeak.engine.sampling.schedules import schedule
-from lowpeak.engine.sampling.solver import euler_step
 from lowpeak.engine.streamed import StreamedDenoiser
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-SMALL = Geometry(448, 256, 56)  # 17 latent frames of 8 x 14 tokens
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    return write_toy_checkpoint(
-        tmp_path_factory.mktemp("gpu") / "block", size="block", seed=5, device="cuda"
-    )
-
-
-def placement(blocks: int, resident=0, disk=0, **settings) -> Placement:
-    return Placement(
-        resident_blocks=resident,
-        disk_blocks=disk,
-        pinned_blocks=blocks - resident - disk,
-        **settings,
-    )
-
-
-def latents_digest(folder: Path, chosen: Placement, geometry: Geometry, steps: int = 2) -> str:
-    """SHA-256 of video and audio rows after a few evaluations from fixed noise."""
-    checkpoint = open_checkpoint(folder)
-    layout, text, video, audio = bench.random_pass(checkpoint, geometry, 60)
-    device = torch.device("cuda", torch.cuda.current_device())
-    times = tuple(step.distinct for step in schedule(8).steps())
-    denoiser = StreamedDenoiser(checkpoint, times, chosen, device)
-    plan = schedule(8)
-    try:
-        velocity = denoiser.bind(layout, text, torch.empty(0, denoiser.config.video_row))
-        for index, step in enumerate(plan.steps()[:steps]):
-            found = velocity(video, audio, step)
-            pairs = (plan.video_sigmas[index : index + 2], plan.audio_sigmas[index : index + 2])
-            video = euler_step(video, found[0], step.t_video, pairs[0])
-            audio = euler_step(audio, found[1], step.t_audio, pairs[1])
-    finally:
-        denoiser.close()
-    return hashlib.sha256(video.numpy().tobytes() + audio.numpy().tobytes()).hexdigest()
 
 
 def test_no_placement_changes_a_bit_at_block_size(folder):
@@ -98,7 +59,7 @@ def test_no_allocator_changes_a_bit(folder):
     found = {}
     for setting in ("backend:native", "backend:cudaMallocAsync", "expandable_segments:True"):
         done = subprocess.run(
-            [sys.executable, __file__, str(folder)],
+            [sys.executable, gpu_digest.__file__, str(folder)],
             env={**os.environ, "PYTORCH_CUDA_ALLOC_CONF": setting},
             capture_output=True,
             text=True,
@@ -140,7 +101,3 @@ def test_no_placement_changes_a_bit_at_full_size():
         placement(50, disk=30, keys="recompute", transfer_slots=3, half_slots=True),
     ]
     assert len({latents_digest(folder, item, geometry) for item in chosen}) == 1
-
-
-if __name__ == "__main__":
-    print(latents_digest(Path(sys.argv[1]), placement(2), SMALL))

@@ -1,0 +1,55 @@
+"""What tests on a card share: a placement in few words, and the digest of latents sampled with it.
+
+Run as a program it prints the digest of a checkpoint, for tests that need another process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+import torch
+
+from lowpeak.engine import bench
+from lowpeak.engine.checkpoint.index import open_checkpoint
+from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.planner.types import Placement
+from lowpeak.engine.sampling.schedules import schedule
+from lowpeak.engine.sampling.solver import euler_step
+from lowpeak.engine.streamed import StreamedDenoiser
+
+SMALL = Geometry(448, 256, 56)  # 17 latent frames of 8 x 14 tokens
+
+
+def placement(blocks: int, resident=0, disk=0, **settings) -> Placement:
+    return Placement(
+        resident_blocks=resident,
+        disk_blocks=disk,
+        pinned_blocks=blocks - resident - disk,
+        **settings,
+    )
+
+
+def latents_digest(folder: Path, chosen: Placement, geometry: Geometry, steps: int = 2) -> str:
+    """SHA-256 of video and audio rows after a few evaluations from fixed noise."""
+    checkpoint = open_checkpoint(folder)
+    layout, text, video, audio = bench.random_pass(checkpoint, geometry, 60)
+    device = torch.device("cuda", torch.cuda.current_device())
+    times = tuple(step.distinct for step in schedule(8).steps())
+    denoiser = StreamedDenoiser(checkpoint, times, chosen, device)
+    plan = schedule(8)
+    try:
+        velocity = denoiser.bind(layout, text, torch.empty(0, denoiser.config.video_row))
+        for index, step in enumerate(plan.steps()[:steps]):
+            found = velocity(video, audio, step)
+            pairs = (plan.video_sigmas[index : index + 2], plan.audio_sigmas[index : index + 2])
+            video = euler_step(video, found[0], step.t_video, pairs[0])
+            audio = euler_step(audio, found[1], step.t_audio, pairs[1])
+    finally:
+        denoiser.close()
+    return hashlib.sha256(video.numpy().tobytes() + audio.numpy().tobytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    print(latents_digest(Path(sys.argv[1]), placement(2), SMALL))
