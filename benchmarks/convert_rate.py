@@ -2,10 +2,12 @@
 
     python benchmarks/convert_rate.py FOLDER --out rows.json [--blocks 10] [--device cuda]
 
-Writes the source (bfloat16, 1.4 GB a block), measures how fast the disk takes files from the same
-writer, converts in a child process inside a cgroup of 4 GiB (as root; else resident bytes alone are
-reported), and compares rows with another implementation of the quantisation. Every write is timed
-until the disk has it. Rows are written as they come.
+Writes the source (bfloat16, 1.4 GB a block), measures the disk (ordinary writes, and the
+converter's own threads reading and writing), converts, and compares rows with another
+implementation of the quantisation. Converter and threads run in child processes inside a cgroup of
+4 GiB (as root; else resident bytes alone are reported). Every write is timed until the disk has it.
+A row says what each stage did and waited for, and how long the slower of reading and writing alone
+would have taken. Rows are written as they come.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -39,7 +42,11 @@ def main() -> None:
     parser.add_argument("--ram-gib", type=float, default=4)
     parser.add_argument("--seconds", type=float, default=600, help="No case begins after this.")
     parser.add_argument("--child", nargs=2, metavar=("TARGET", "FORMAT"))
+    parser.add_argument("--rates", action="store_true", help="Only the converter's threads.")
     options = parser.parse_args()
+    if options.rates:
+        print(json.dumps(lane_rates(options.folder, options.size, options.device)))
+        return
     if options.child:
         child(options.folder, Path(options.child[0]), options.child[1], options.device)
         return
@@ -55,6 +62,8 @@ def main() -> None:
     keep(source=written_source(source, options))
     keep(open_headers=header_seconds(options.folder / "headers"))
     keep(disk_bytes_per_second=write_rate(options.folder / "rate.safetensors", options.size))
+    rates = in_child(["--rates", "--size", options.size], source, options)
+    keep(rates=rates, system={"kernel": os.uname().release, "cpus": os.cpu_count()})
     rows: list[dict[str, Any]] = []
     for format in options.formats.split(","):
         if time.perf_counter() - begin > options.seconds:
@@ -62,7 +71,9 @@ def main() -> None:
         else:
             row = converted(source, options.folder / f"out-{format}", format, options)
             if "error" not in row:
-                row["of_disk_rate"] = row["bytes_per_second"] / found["disk_bytes_per_second"]
+                disk = max(found["disk_bytes_per_second"], rates.get("write_bytes_per_second", 0))
+                row["of_disk_rate"] = row["bytes_per_second"] / disk
+                row["floor_seconds"] = floor_seconds(row, rates, disk)
         rows.append({"format": format, **row})
         keep(rows=rows)
 
@@ -97,15 +108,14 @@ def header_seconds(folder: Path) -> dict[str, Any]:
 
 
 def write_rate(path: Path, size: str) -> float:
-    """Bytes a second that the disk takes from the converter's own writer: eight blocks' worth."""
+    """Bytes a second that the disk takes from ordinary writes: four blocks' worth."""
     import torch
 
     from lowpeak.engine.checkpoint.header import write_tensors
 
-    count = 433_000_000 if size == "full" else 4_000_000
-    tensors = {"codes": torch.randint(0, 255, (count,), dtype=torch.uint8)}
+    tensors = {"codes": torch.randint(0, 255, (block_bytes(size),), dtype=torch.uint8)}
     begin, total = time.perf_counter(), 0
-    paths = [path.with_name(f"{i}-{path.name}") for i in range(8)]
+    paths = [path.with_name(f"{i}-{path.name}") for i in range(4)]
     for item in paths:
         total += write_tensors(item, tensors)
         flush(item)
@@ -115,27 +125,104 @@ def write_rate(path: Path, size: str) -> float:
     return total / seconds
 
 
+def block_bytes(size: str) -> int:
+    """Bytes of a converted block, near enough."""
+    return 433_000_000 if size != "tiny" else 4_000_000
+
+
+def lane_rates(source: Path, size: str, device: str | None) -> dict[str, Any]:
+    """The converter's threads alone, bytes a second: writing four blocks' worth, reading them back
+    from the disk, and reading the source's first blocks as they come and once more (cached)."""
+    import torch
+
+    from lowpeak.engine.checkpoint.arena import Arena
+    from lowpeak.engine.checkpoint.header import read_header
+    from lowpeak.engine.checkpoint.index import open_checkpoint
+    from lowpeak.engine.checkpoint.lanes import Lanes
+    from lowpeak.engine.checkpoint.sources import Source
+
+    found: dict[str, Any] = {}
+    codes = torch.randint(0, 255, (block_bytes(size),), dtype=torch.uint8, device=device)
+    paths = [source.parent / f"lane-{i}.safetensors" for i in range(4)]
+    checkpoint = open_checkpoint(source)
+    reader: Any = checkpoint.reader
+    count = min(2, checkpoint.config.layers)
+    blocks = [part.sources for block in range(count) for part in reader.parts(block)]
+    with Lanes(device) as lanes:
+        arena = Arena(device)
+        lanes.store(
+            paths[0], {"codes": codes}
+        )  # threads, buffers and the arena are there after this
+        lanes.load({"codes": Source(read_header(paths[0]), "codes")}, arena)
+
+        def rate(name: str, work: Callable[[], int]) -> None:
+            before, begin = dict(lanes.meter.values), time.perf_counter()
+            done = work()
+            found[f"{name}_bytes_per_second"] = done / (time.perf_counter() - begin)
+            values = lanes.meter.values.items()
+            found[f"{name}_threads"] = {k: v - before.get(k, 0) for k, v in values}
+
+        def read(groups: list[dict[str, Source]]) -> int:
+            return sum(
+                sum(tensor.nbytes for tensor in lanes.load(group, arena).values())
+                for group in groups
+            )
+
+        rate("write", lambda: sum(lanes.store(path, {"codes": codes}) for path in paths))
+        headers = [read_header(path) for path in paths]
+        rate("read_disk", lambda: read([{"codes": Source(file, "codes")} for file in headers]))
+        rate("read_first", lambda: read(blocks))
+        rate("read_again", lambda: read(blocks))
+    for path in paths:
+        path.unlink()
+    return found
+
+
+def floor_seconds(
+    row: dict[str, Any], rates: dict[str, Any], write_rate: float
+) -> dict[str, float]:
+    """Seconds of reading and of writing alone, at the rates of this run. Reading: the bytes that
+    came from the disk at its rate, the others at that of the cache."""
+    writing = row["bytes"] / write_rate
+    if "error" in rates:
+        return {"writing": writing}
+    disk = row["stages"].get("read.disk_bytes", 0)
+    cached = row["stages"]["read.bytes"] - disk
+    reading = disk / rates["read_disk_bytes_per_second"]
+    reading += cached / max(rates[f"read_{name}_bytes_per_second"] for name in ("first", "again"))
+    return {"reading": reading, "writing": writing, "slower": max(reading, writing)}
+
+
 def converted(
     source: Path, target: Path, format: str, options: argparse.Namespace
 ) -> dict[str, Any]:
     """One conversion in a process of its own, and a look at what it wrote."""
-    command = [
-        sys.executable, __file__, str(source), "--child", str(target), format,
-    ]  # fmt: skip
+    shutil.rmtree(target, ignore_errors=True)
+    row = in_child(["--child", str(target), format], source, options)
+    if "error" in row:
+        return row
+    try:
+        codes = compared(source, target, options.device)
+    except Exception as failed:  # the measurement stands without the comparison
+        codes = {"error": f"{type(failed).__name__}: {failed}"}
+    return {**row, "codes": codes}
+
+
+def in_child(arguments: list[str], source: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """The last line of this script in a process of its own, under the limit."""
+    command = [sys.executable, __file__, str(source), *arguments]
     if options.device:
         command += ["--device", options.device]
+    begin = time.perf_counter()
     with cgroup(options.ram_gib) as (join, peak):
         done = subprocess.run(command, capture_output=True, text=True, preexec_fn=join)
         capped = peak()
     if done.returncode:
         return {"error": (done.stderr or done.stdout)[-1500:], "returncode": done.returncode}
-    row = json.loads(done.stdout.strip().splitlines()[-1])
+    row: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     limit = options.ram_gib if capped is not None else None
-    try:
-        codes = compared(source, target, options.device)
-    except Exception as failed:  # the measurement stands without the comparison
-        codes = {"error": f"{type(failed).__name__}: {failed}"}
-    return {**row, "cgroup_peak_bytes": capped, "cgroup_gib": limit, "codes": codes}
+    whole = time.perf_counter() - begin
+    return {**row, "process_seconds": whole, "cgroup_peak_bytes": capped, "cgroup_gib": limit}
 
 
 def child(source: Path, target: Path, format: str, device: str | None) -> None:
@@ -163,6 +250,8 @@ def child(source: Path, target: Path, format: str, device: str | None) -> None:
                 "bytes_per_second": result["bytes"] / seconds,
                 "source_bytes_per_second": result["source_bytes"] / seconds,
                 "peak_resident_bytes": peak_resident_bytes(),
+                "vram_peak_bytes": vram_peak_bytes(device),
+                "stages": result["stages"],
             }
         )
     )
@@ -177,7 +266,7 @@ def compared(source: Path, target: Path, device: str | None) -> dict[str, Any]:
     origin, made = open_checkpoint(source), open_checkpoint(target)
     if device is not None:
         origin = replace(origin, reader=replace(origin.reader, device=device))  # type: ignore[type-var]
-    blocks = sorted({0, origin.config.layers // 2, origin.config.layers - 1})
+    blocks = sorted({0, origin.config.layers - 1})
     name = "nothing"
     generator = torch.Generator().manual_seed(3)
     wrong, count, largest, scales = 0, 0, 0, 0
@@ -256,6 +345,13 @@ def cgroup(ram_gib: float) -> Iterator[tuple[Callable[[], None] | None, Callable
                 break
             except OSError:
                 time.sleep(0.1)
+
+
+def vram_peak_bytes(device: str | None) -> int | None:
+    """The allocator's high-water mark; None without a card."""
+    import torch
+
+    return torch.cuda.max_memory_reserved() if device == "cuda" else None
 
 
 def peak_resident_bytes() -> int:

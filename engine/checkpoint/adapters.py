@@ -21,7 +21,8 @@ from .sources import Source, read_json
 if TYPE_CHECKING:
     from torch import Tensor
 
-TILE_ROWS = 256  # a tile of float32 stays in the caches
+TILE_ROWS = 256  # a tile of float32 stays in a processor's caches
+TILE_ELEMENTS = 16 << 20  # on a device: few kernels, 64 MiB of float32
 MERGE_ORDER = ("default", "turbo")
 SPEC_FILES = ("adapter_config.json", "adapter_spec.json")  # one content under two names
 _KEY = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_([AB])(?:\.[^.]+)?\.weight")
@@ -121,9 +122,17 @@ def add_low_rank(weight: Tensor, up: Tensor, down: Tensor, scale: float) -> None
     import torch
 
     wide = down.to(weight.device, torch.float32)
-    for rows, target in zip(up.split(TILE_ROWS), weight.split(TILE_ROWS), strict=True):
+    tile = tile_rows(weight)
+    for rows, target in zip(up.split(tile), weight.split(tile), strict=True):
         delta = rows.to(weight.device, torch.float32) @ wide
         target += (delta if scale == 1 else delta * scale).to(weight.dtype)
+
+
+def tile_rows(weight: Tensor) -> int:
+    """Rows of a weight [N, K] to work on at once. It depends on shape and kind of device alone."""
+    if weight.device.type == "cpu":
+        return TILE_ROWS
+    return max(TILE_ROWS, TILE_ELEMENTS // weight.shape[1])
 
 
 def _alpha(spec: Mapping[str, Any], module: str) -> float:

@@ -10,7 +10,7 @@ copies one weight.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +37,7 @@ from .comfy_names import (
 from .header import TensorFile, read_header
 from .index import Checkpoint
 from .names import ADALN, part_groups
+from .parts import Part, Tensors
 from .sources import Source, Sources, read_sources
 from .walk import REFERENCE_FOLDER
 
@@ -62,7 +63,7 @@ class ComfyReader:
             if module == "":
                 found |= read_sources(parts)
             else:
-                found |= _named(ROOT[module], _read(parts))
+                found |= _root_named({module: _read(parts)})
         for i, modules in enumerate(self.refiner):
             found |= _convert(modules, f"token_refiner.refiner_blocks.{i}.", base="attn.")
         return self._merged(None, found)
@@ -72,13 +73,35 @@ class ComfyReader:
         found = self._merged(block, _convert(self.blocks[block], "", base="attn.orig."))
         return {**found, **read_sources(self.branch[block])} if self.branch else found
 
-    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
-        """The tensors of `block_tensors` in a few parts, none kept here."""
-        for names in part_groups(self.blocks[block]):
-            modules = {name: self.blocks[block][name] for name in names}
-            yield self._merged(block, _convert(modules, "", base="attn.orig."))
-        if self.branch:
-            yield read_sources(self.branch[block])
+    def parts(self, block: int | None) -> Iterator[Part]:
+        """What `block_tensors`, or `root_tensors` for None, give: to be read in a few parts."""
+        if block is not None:
+            yield from self._parts(block, self.blocks[block], "", base="attn.orig.")
+            if self.branch:
+                yield Part(self.branch[block])
+            return
+        if "" in self.root:
+            yield Part(self.root[""])
+        plain = {module: parts for module, parts in self.root.items() if module != ""}
+        yield Part(
+            _flattened(plain),
+            lambda tensors: self._merged(None, _root_named(_modules(tensors, plain))),
+        )
+        for i, modules in enumerate(self.refiner):
+            prefix = f"token_refiner.refiner_blocks.{i}."
+            yield from self._parts(None, modules, prefix, base="attn.")
+
+    def _parts(
+        self, block: int | None, modules: Mapping[str, Sources], prefix: str, *, base: str
+    ) -> Iterator[Part]:
+        for names in part_groups(modules):
+            here = {name: modules[name] for name in names}
+
+            def finish(tensors: Tensors, here: Mapping[str, Sources] = here) -> Tensors:
+                found = _converted(_modules(tensors, here), prefix, base=base)
+                return self._merged(block, found)
+
+            yield Part(_flattened(here), finish)
 
     def projection(self, block: int) -> tuple[Tensor, Tensor]:
         """See index.Reader."""
@@ -214,13 +237,21 @@ def _plain_weight(tensors: dict[str, Tensor], name: str) -> Tensor | None:
     return dequantise(tensors.pop(codes), scale).to(torch.bfloat16)
 
 
-def _read(parts: Sources) -> dict[str, Tensor]:
+def _read(parts: Sources) -> Tensors:
+    """One module's tensors, as `_suffixed` names them."""
+    return _suffixed(read_sources(_kept(parts)))
+
+
+def _kept(parts: Sources) -> Sources:
+    return {part: source for part, source in parts.items() if part not in IGNORED}
+
+
+def _suffixed(parts: Mapping[str, Tensor]) -> Tensors:
     """One module's tensors under edge suffixes: weight, weight_int8 or weight_fp8, weight_scale."""
     import torch
 
-    kept = {part: source for part, source in parts.items() if part not in IGNORED}
     found: dict[str, Tensor] = {}
-    for part, tensor in read_sources(kept).items():
+    for part, tensor in parts.items():
         if part in SCALES:
             found["weight_scale"] = tensor.reshape(-1, 1)
         elif part == "weight" and tensor.dtype in (torch.int8, torch.float8_e4m3fn):
@@ -230,15 +261,44 @@ def _read(parts: Sources) -> dict[str, Tensor]:
     return found
 
 
+def _flattened(modules: Mapping[str, Sources]) -> Sources:
+    """What to read of some modules, under one name each; `_modules` takes it apart."""
+    return {
+        f"{module}/{part}": source
+        for module, parts in modules.items()
+        for part, source in _kept(parts).items()
+    }
+
+
+def _modules(tensors: Mapping[str, Tensor], modules: Iterable[str]) -> dict[str, Tensors]:
+    found: dict[str, Tensors] = {module: {} for module in modules}
+    for name, tensor in tensors.items():
+        module, _, part = name.rpartition("/")
+        found[module][part] = tensor
+    return {module: _suffixed(parts) for module, parts in found.items()}
+
+
+def _root_named(modules: Mapping[str, Tensors]) -> Tensors:
+    return {
+        name: tensor
+        for module, parts in modules.items()
+        for name, tensor in _named(ROOT[module], parts).items()
+    }
+
+
 def _named(module: str, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {f"{module}.{part}": tensor for part, tensor in parts.items()}
 
 
-def _convert(modules: Mapping[str, Sources], prefix: str, *, base: str) -> dict[str, Tensor]:
+def _convert(modules: Mapping[str, Sources], prefix: str, *, base: str) -> Tensors:
+    """A block's tensors, read, as `_converted` names them."""
+    return _converted({name: _read(parts) for name, parts in modules.items()}, prefix, base=base)
+
+
+def _converted(modules: Mapping[str, Tensors], prefix: str, *, base: str) -> Tensors:
     """A block's tensors under this package's names; base: where q, k, v and their norms go."""
     found: dict[str, Tensor] = {}
-    for module, sources in modules.items():
-        parts = _read(sources)
+    for module, parts in modules.items():
         if module == QKV:
             for i, target in enumerate(("to_q", "to_k", "to_v")):
                 third = {part: _rows(tensor, i, 3) for part, tensor in parts.items()}

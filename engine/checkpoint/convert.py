@@ -8,11 +8,10 @@ blocks are in memory at a time. A second call goes on where the first one stoppe
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,10 @@ from torch import Tensor
 from ...kernels.reference.quantise import dequantise_fp8, dequantise_int8_convrot
 from ..errors import CheckpointError, DoesNotFit, RequestError, Shortage
 from ..model.config import ModelConfig
-from .arena import Arena
-from .comfy import ComfyReader
 from .edge import CACHES
 from .edge_needs import EDGE_FORMATS, output_bytes, schedules_for
 from .index import Checkpoint, open_checkpoint
-from .names import ADALN
-from .openvdn import MergingReader
+from .parts import Part
 from .tables import Times
 from .writer import EdgeRecipe, Progress, write_edge
 
@@ -37,42 +33,21 @@ SPARE_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class CheckpointModel:
-    """An opened checkpoint as a model to write in `weight_format`.
-
-    arenas: parts are read into two by turns, since one part is used while the next is read.
-    """
+    """An opened checkpoint as a model to write in `weight_format`."""
 
     checkpoint: Checkpoint
     weight_format: str
-    arenas: Iterator[Arena] = field(
-        default_factory=lambda: itertools.cycle((Arena(), Arena())), compare=False
-    )
 
     @property
     def config(self) -> ModelConfig:
         """Sizes of the model."""
         return self.checkpoint.config
 
-    def root_tensors(self) -> dict[str, Tensor]:
-        """See writer.SourceModel."""
-        return self._plain(self.checkpoint.root_tensors())
-
-    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
+    def parts(self, block: int | None) -> Iterator[Part]:
         """See writer.SourceModel. Codes of the wanted format stay as they are."""
-        reader = self.checkpoint.reader
-        if isinstance(reader, MergingReader):
-            whole: Iterable[dict[str, Tensor]] = reader.block_parts(block, self.arenas)
-        elif isinstance(reader, ComfyReader):
-            whole = reader.block_parts(block)
-        else:
-            whole = (self.checkpoint.block_tensors(block),)
-        projected = False
-        for tensors in whole:
-            projected = projected or f"{ADALN}.weight" in tensors
-            yield self._plain(tensors)
-        if not projected:
-            weight, bias = reader.projection(block)
-            yield {f"{ADALN}.weight": weight, f"{ADALN}.bias": bias}
+        reader: Any = self.checkpoint.reader
+        for part in reader.parts(block):
+            yield part.then(self._plain)
 
     def projection_digest(self, block: int) -> str | None:
         """See writer.SourceModel."""
@@ -150,7 +125,7 @@ def convert(
         extra={"generator": "lowpeak models convert"},
         resume_key=_identity(checkpoint),
     )
-    write_edge(folder, CheckpointModel(checkpoint, kind), recipe, progress)
+    stages = write_edge(folder, CheckpointModel(checkpoint, kind), recipe, progress)
     written = open_checkpoint(folder)
     return {
         "source": str(checkpoint.path),
@@ -161,6 +136,7 @@ def convert(
         "tables": len(written.table_sets),
         "bytes": sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
         "source_bytes": sum(file.identity.size_bytes for file in checkpoint.files),
+        "stages": stages,
     }
 
 

@@ -24,11 +24,13 @@ from .names import (
     block_linears,
     block_shapes,
     linear_shapes,
+    part_groups,
     projection_shapes,
     root_linears,
     root_shapes,
     stored_tensors,
 )
+from .parts import Part
 from .sources import (
     Source,
     check_sources,
@@ -70,6 +72,15 @@ class EdgeReader:
     def block_tensors(self, block: int) -> dict[str, Tensor]:
         """See index.Reader."""
         return self.block_files[block].read_many()
+
+    def parts(self, block: int | None) -> Iterator[Part]:
+        """What a unit's tensors are, projection included, to be read; the root is None."""
+        if block is None:
+            yield Part({name: Source(self.root_file, name) for name in self.root_file.tensors})
+            return
+        for file in (self.block_files[block], self.projection_files[block]):
+            for group in part_groups(file.tensors):
+                yield Part({name: Source(file, name) for name in group})
 
     def projection(self, block: int) -> tuple[Tensor, Tensor]:
         """See index.Reader."""

@@ -149,7 +149,7 @@ class TensorFile:
         with open(self.path, "rb", buffering=0) as file:
             current = FileIdentity.of(os.fstat(file.fileno()))
             if current != self.identity:
-                _raise_changed(self.path, self.identity, current)
+                raise_changed(self.path, self.identity, current)
             for name in sorted(chosen, key=lambda item: self.tensors[item].start_byte):
                 found[name] = _read_span(file, self.path, name, self.tensors[name], arena)
         return {name: found[name] for name in chosen}
@@ -164,7 +164,7 @@ def check_identity(path: Path, identity: FileIdentity) -> None:
             "file is gone", file=path, remedy="Open the checkpoint again."
         ) from None
     if current != identity:
-        _raise_changed(path, identity, current)
+        raise_changed(path, identity, current)
 
 
 def read_header(path: Path) -> TensorFile:
@@ -286,7 +286,8 @@ def _check_extent(
         )
 
 
-def _raise_changed(path: Path, expected: FileIdentity, found: FileIdentity) -> None:
+def raise_changed(path: Path, expected: FileIdentity, found: FileIdentity) -> None:
+    """The error for a file that was replaced or written to since its header was read."""
     raise CheckpointError(
         "file changed since the checkpoint was opened",
         file=path,
@@ -343,26 +344,21 @@ def _cut(path: Path, name: str, span: TensorSpan, found_bytes: int) -> Checkpoin
     )
 
 
-def write_tensors(
-    path: Path,
-    tensors: Mapping[str, Tensor],
-    metadata: Mapping[str, str] | None = None,
-    *,
-    load: Callable[[str], Tensor] | None = None,
-) -> int:
-    """Write one safetensors file under a temporary name, then rename it. Returns its bytes.
+def layout_of(
+    tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> tuple[bytes, dict[str, int], int]:
+    """How a file of these tensors begins, where each lies in it (in file order), and its size.
 
     Order and padding are those of the safetensors library (wide dtypes first, then by name), so
-    the same tensors give the same bytes. Tensors may lie on any device; one is copied at a time.
-    load: makes a tensor when its turn comes; `tensors` then only gives dtype and shape (meta).
+    the same tensors give the same bytes. Bytes from the start of the file.
     """
-    import torch
-
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
+    places: dict[str, int] = {}
     position = 0
     for name in order:
         tensor = tensors[name]
+        places[name] = position
         end = position + tensor.numel() * tensor.element_size()
         header[name] = {
             "dtype": DTYPE_NAMES[str(tensor.dtype)],
@@ -372,12 +368,36 @@ def write_tensors(
         position = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
+    begin = struct.pack("<Q", len(text)) + text
+    return begin, {n: len(begin) + place for n, place in places.items()}, len(begin) + position
+
+
+def part_path(path: Path) -> Path:
+    """Where a file is written before it is whole."""
+    return path.with_name(f".{path.name}.{os.getpid()}.part")
+
+
+def write_tensors(
+    path: Path,
+    tensors: Mapping[str, Tensor],
+    metadata: Mapping[str, str] | None = None,
+    *,
+    load: Callable[[str], Tensor] | None = None,
+) -> int:
+    """Write one safetensors file under a temporary name, then rename it. Returns its bytes.
+
+    Laid out as `layout_of` says. Tensors may lie on any device; one is copied at a time.
+    load: makes a tensor when its turn comes; `tensors` then only gives dtype and shape (meta).
+    """
+    import torch
+
+    begin, places, size = layout_of(tensors, metadata)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = part_path(path)
     try:
         with open(temporary, "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for name in order:
+            file.write(begin)
+            for name in places:
                 tensor = tensors[name] if load is None else load(name)
                 if (tensor.dtype, tensor.shape) != (tensors[name].dtype, tensors[name].shape):
                     raise ValueError(f"{name}: {tensor.dtype} {tensor.shape} is not as announced")
@@ -386,4 +406,4 @@ def write_tensors(
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    return 8 + len(text) + position
+    return size

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
-from .adapters import MERGE_ORDER, SPEC_FILES, Adapter, merge, read_adapter
-from .arena import Arena
+from .adapters import MERGE_ORDER, SPEC_FILES, Adapter, add_low_rank, merge, read_adapter
 from .header import TensorFile, read_header
 from .index import Checkpoint
 from .names import (
@@ -32,6 +31,7 @@ from .names import (
     split_block_name,
     stored_tensors,
 )
+from .parts import Part, Tensors, groups_by_bytes
 from .sources import (
     Source,
     Sources,
@@ -78,17 +78,16 @@ class MergingReader:
         """See index.Reader."""
         return self._merged(block, self.blocks[block])
 
-    def block_parts(
-        self, block: int, arenas: Iterator[Arena] | None = None
-    ) -> Iterator[dict[str, Tensor]]:
-        """The tensors of `block_tensors` in a few parts, none kept here. arenas: gives the memory
-        of each part."""
-        for names in part_groups(self.blocks[block]):
-            sources = {name: self.blocks[block][name] for name in names}
-            arena = None if arenas is None else next(arenas)
-            if arena is not None:
-                arena.begin([source.span.nbytes for source in sources.values()])
-            yield self._merged(block, sources, arena)
+    def parts(self, block: int | None) -> Iterator[Part]:
+        """What `block_tensors`, or `root_tensors` for None, give: to be read in a few parts."""
+        sources = self.root if block is None else self.blocks[block]
+        if block is None:
+            names = sorted(sources, key=lambda name: not name.startswith("time_embedder."))
+            groups = list(groups_by_bytes((n, sources[n].span.nbytes) for n in names))
+        else:
+            groups = part_groups(sources)
+        for group in groups:
+            yield self._part(block, {name: sources[name] for name in group})
 
     def projection(self, block: int) -> tuple[Tensor, Tensor]:
         """See index.Reader."""
@@ -96,10 +95,27 @@ class MergingReader:
         tensors = self._merged(block, {name: self.blocks[block][name] for name in names})
         return tensors[names[0]], tensors[names[1]]
 
-    def _merged(
-        self, block: int | None, sources: Sources, arena: Arena | None = None
-    ) -> dict[str, Tensor]:
-        tensors = read_sources(sources, arena)
+    def _part(self, block: int | None, sources: Sources) -> Part:
+        pairs = [
+            (name, pair, f"{adapter.name}/{name}")
+            for name in sources
+            for adapter in self.adapters
+            if (pair := adapter.pairs.get((block, name))) is not None
+        ]
+        wanted = dict(sources)
+        for _, pair, key in pairs:
+            wanted[f"{key}.down"], wanted[f"{key}.up"] = pair.down, pair.up
+
+        def merged(tensors: Tensors) -> Tensors:
+            for name, pair, key in pairs:
+                up, down = tensors.pop(f"{key}.up"), tensors.pop(f"{key}.down")
+                add_low_rank(tensors[name], up, down, pair.scale)
+            return tensors
+
+        return Part(wanted, merged)
+
+    def _merged(self, block: int | None, sources: Sources) -> dict[str, Tensor]:
+        tensors = read_sources(sources)
         for name in list(tensors):
             if self.device and any((block, name) in item.pairs for item in self.adapters):
                 tensors[name] = tensors[name].to(self.device)

@@ -24,6 +24,7 @@ from ..sampling.schedules import TASK_CONDITIONS, community_schedule, schedule
 from .adapters import add_low_rank
 from .edge import CACHES
 from .names import ADALN, FP32_ROOT, block_shapes, part_groups, root_linears, root_shapes
+from .parts import Part
 from .tables import Times
 from .toy_layouts import write_comfy, write_openvdn, write_stage
 from .toy_sizes import FORMATS, SIZES, check_toy
@@ -94,15 +95,21 @@ class ToyModel:
         return weight
 
     def root_tensors(self) -> dict[str, Tensor]:
-        """See writer.SourceModel."""
+        """The root's tensors under diffusers names."""
         return {name: self.merged(name, shape) for name, shape in root_shapes(self.config).items()}
 
     def block_tensors(self, block: int) -> dict[str, Tensor]:
         """A block's tensors under local names."""
         return {name: tensor for part in self.block_parts(block) for name, tensor in part.items()}
 
-    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
+    def parts(self, block: int | None) -> Iterator[Part]:
         """See writer.SourceModel."""
+        tensors = (self.root_tensors(),) if block is None else self.block_parts(block)
+        for part in tensors:
+            yield Part(made=part)
+
+    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
+        """A block's tensors in a few parts."""
         shapes = block_shapes(self.config, projection=True)
         prefix = f"transformer_blocks.{block}."
         for names in part_groups(shapes):
@@ -219,6 +226,7 @@ def write_toy_checkpoint(
             toy_tables(size),
             f"toy-{size}-{seed}-{torch.device(device).type}",
             projections=size == "tiny",
+            device=device,
             extra={"generator": "lowpeak toy-checkpoint"},
         )
         write_edge(folder / CACHES[kind], model, recipe, progress)

@@ -1,16 +1,21 @@
 """Write a model in the edge layout, block by block, and resume where an earlier attempt stopped.
 
-The input is any model that gives unquantised blocks (a toy, or an opened checkpoint). Work for a
-block: quantise its linears in tiles of rows, evaluate its AdaLN tables, write both, forget it. A
-block comes in parts; the next part is read, and the block before is written, beside that work.
-Every file appears under its final name only when it is whole; the manifest comes last, so a folder
-with a manifest is a finished one. The same input gives the same bytes.
+The input is any model that gives unquantised blocks (a toy, or an opened checkpoint). Three stages
+run beside one another: parts are read (`lanes`), a unit's linears are quantised and its tables
+evaluated, finished units are written. One part waits between the first two stages, a unit or two
+before the last; that bounds the memory. Every file appears under its final name only when it is
+whole; the manifest comes last, so a folder with a manifest is a finished one. The same input gives
+the same bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,19 +27,15 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ...kernels.reference.quantise import (
-    convrot_group,
-    quantise_fp8_rowwise,
-    quantise_fp8_tensor,
-    quantise_int8_convrot,
-)
-from ...kernels.weights import FP8_MAX
+from ...kernels.weights import convrot_group
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from ..sampling.schedules import table_directory, table_identity
 from .ahead import read_ahead
+from .arena import Arena
 from .edge import FORMAT_IDS
-from .header import read_header, write_tensors
+from .header import read_header
+from .lanes import Lanes
 from .names import (
     ADALN,
     COMPONENTS,
@@ -44,11 +45,12 @@ from .names import (
     root_linears,
     root_shapes,
 )
+from .parts import Part
+from .quantise import quantise_tensors
 from .sources import read_json
 from .tables import Times, block_table, time_features
 
 STATE_FILE = ".convert.json"
-TILE_ROWS = 256  # a tile of float32 stays in the caches
 DIGEST_STRIDE = 61
 Progress = Callable[[int, int, str], None]  # done, all, what
 
@@ -58,14 +60,10 @@ class SourceModel(Protocol):
 
     config: ModelConfig
 
-    def root_tensors(self) -> dict[str, Tensor]:
-        """The root's tensors under diffusers names."""
-        ...
+    def parts(self, block: int | None) -> Iterator[Part]:
+        """A block in a few parts, `adaln_proj.linear.weight` and `.bias` together in one.
 
-    def block_parts(self, block: int) -> Iterator[dict[str, Tensor]]:
-        """A block's tensors, `adaln_proj.linear.weight` and `.bias` included, in a few parts.
-
-        A part's tensors need to last only until the part after next is asked for.
+        None is the root, under diffusers names; its time embedder comes whole, in the first part.
         """
         ...
 
@@ -106,176 +104,227 @@ class EdgeRecipe:
 
 def write_edge(
     folder: Path, model: SourceModel, recipe: EdgeRecipe, progress: Progress | None = None
-) -> None:
-    """Write (or finish) an edge cache in `folder`. Raises CheckpointError for other leftovers."""
+) -> dict[str, float]:
+    """Write (or finish) an edge cache in `folder`. Raises CheckpointError for other leftovers.
+
+    Returns seconds and bytes of each stage by name: busy and waiting of `read`, `compute` and
+    `write`; those of their threads are sums over all of them.
+    """
     config = model.config
     folder.mkdir(parents=True, exist_ok=True)
     state = _open_state(folder, recipe)
-
-    def report(done: int, what: str) -> None:
-        if progress is not None:
-            progress(done, config.layers, what)
-
-    report(0, "root")
-    moments = sorted({t for times in recipe.tables for step in times for t in step})
-    features = _write_root(folder, model, recipe, moments, state)
+    _write_json(folder / STATE_FILE, state)
+    for left in folder.rglob(".*.part"):  # of an attempt that was killed
+        left.unlink()
     todo = [
         block
         for block in range(config.layers)
         if str(block) not in state["projections"] or not _whole(folder, block, recipe)
     ]
-    _write_blocks(folder, model, recipe, todo, (moments, features), state, report)
-    report(config.layers, "manifest")
+
+    def report(block: int | None) -> None:
+        if progress is not None:
+            what = "root" if block is None else f"block {block}"
+            progress(block or 0, config.layers, what)
+
+    with Lanes(recipe.device) as lanes:
+        _Conveyor(folder, model, recipe, lanes, state).run([None, *todo], report)
+    if progress is not None:
+        progress(config.layers, config.layers, "manifest")
     _finish(folder, config, recipe, state)
+    return lanes.meter.values
 
 
-def _write_blocks(
-    folder: Path,
-    model: SourceModel,
-    recipe: EdgeRecipe,
-    todo: Sequence[int],
-    timing: tuple[Sequence[float], Tensor],
-    state: dict[str, Any],
-    report: Callable[[int, str], None],
-) -> None:
-    """Write the blocks of `todo`: one part is read ahead, one block is written behind."""
+@dataclass
+class _Made:
+    """A unit ready to be written.
 
-    def parts() -> Iterator[tuple[int, dict[str, Tensor]]]:
-        for block in todo:
-            for tensors in model.block_parts(block):
-                yield block, {name: _to(tensor, recipe.device) for name, tensor in tensors.items()}
-
-    behind: Future[None] | None = None
-    with ThreadPoolExecutor(1, "lowpeak-write") as writer, read_ahead(parts()) as ahead:
-        for block, group in groupby(ahead, key=itemgetter(0)):
-            report(block, f"block {block}")
-            made = _made(model, recipe, block, (tensors for _, tensors in group), timing)
-            if behind is not None:
-                behind.result()
-            behind = writer.submit(_keep_block, folder, recipe, block, made, state)
-            del made
-        if behind is not None:
-            behind.result()
-
-
-def _write_root(
-    folder: Path,
-    model: SourceModel,
-    recipe: EdgeRecipe,
-    moments: Sequence[float],
-    state: dict[str, Any],
-) -> Tensor:
-    """Write the root; gives what the AdaLN projections read at `moments`.
-
-    It comes first and is let go: the root of the full model takes two gigabytes.
+    digest: a name for the AdaLN projection, or the tensors to take it from (the time embedder's
+    for the root). ready: when the device has computed it all; kernels: begin and end of its work.
     """
-    root = {name: _to(tensor, recipe.device) for name, tensor in model.root_tensors().items()}
-    features = time_features(root, model.config, moments)
-    embedding = {k: v for k, v in root.items() if k.startswith("time_embedder.")}
-    state["embedding"] = digest_of(embedding)
-    stored = quantise_tensors(root, root_linears(model.config), recipe.weight_format)
-    write_tensors(folder / "root.safetensors", stored)
-    _write_json(folder / STATE_FILE, state)
-    return features
+
+    stored: dict[str, Tensor] = field(default_factory=dict)
+    tables: list[dict[str, Tensor]] = field(default_factory=list)
+    projection: dict[str, Tensor] = field(default_factory=dict)
+    digest: str | dict[str, Tensor] | None = None
+    ready: Any = None
+    kernels: list[tuple[Any, Any]] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """A block ready to be written. digest: a name for its AdaLN projection."""
+class _Conveyor:
+    """The three stages of one conversion. A unit is a block, or the root as None."""
 
-    stored: dict[str, Tensor]
-    tables: list[dict[str, Tensor]]
-    projection: dict[str, Tensor]
-    digest: str
+    def __init__(
+        self,
+        folder: Path,
+        model: SourceModel,
+        recipe: EdgeRecipe,
+        lanes: Lanes,
+        state: dict[str, Any],
+    ) -> None:
+        self.folder, self.model, self.recipe, self.lanes = folder, model, recipe, lanes
+        self.state, self.keeping = state, threading.Lock()
+        self.meter = lanes.meter
+        self.moments = sorted({t for times in recipe.tables for step in times for t in step})
+        self.features = torch.empty(0)
 
+    def run(self, units: Sequence[int | None], report: Callable[[int | None], None]) -> None:
+        """Write `units`, the root first. Left early, units that were made are still written."""
+        begin = time.perf_counter()
+        behind: deque[Future[None]] = deque()
+        # A device makes units faster than a disk takes them: one is flushed while another is sent.
+        writers = 1 if self.lanes.device is None else 2
+        with (
+            ThreadPoolExecutor(writers, "lowpeak-keep") as keepers,
+            read_ahead(self._read(units)) as ahead,
+        ):
+            try:
+                for unit, group in groupby(self._awaited(ahead), key=itemgetter(0)):
+                    report(unit)
+                    made = self._made(unit, ((part, arena) for _, part, arena in group))
+                    with self.meter.timed("compute.waiting_for_write_seconds"):
+                        while len(behind) >= writers or (behind and behind[0].done()):
+                            behind.popleft().result()
+                    behind.append(keepers.submit(self._keep, unit, made))
+                    del made
+                with self.meter.timed("compute.waiting_for_write_seconds"):
+                    while behind:
+                        behind.popleft().result()
+            except BaseException:
+                self.lanes.stop_reading()
+                raise
+        values, seconds = self.meter.values, time.perf_counter() - begin
+        waits = ("compute.waiting_for_read_seconds", "compute.waiting_for_write_seconds")
+        self.meter.add("compute.busy_seconds", seconds - sum(values.get(name, 0) for name in waits))
+        self.meter.add("write.waiting_seconds", writers * seconds - values["write.busy_seconds"])
+        self.meter.add("write.threads", writers)
+        self.meter.add("seconds", seconds)
 
-def _made(
-    model: SourceModel,
-    recipe: EdgeRecipe,
-    block: int,
-    parts: Iterable[dict[str, Tensor]],
-    timing: tuple[Sequence[float], Tensor],
-) -> _Block:
-    """Quantise a block and evaluate its tables. timing: moments and features."""
-    moments, features = timing
-    linears = block_linears(model.config)
-    stored: dict[str, Tensor] = {}
-    tables: list[dict[str, Tensor]] = []
-    projection: dict[str, Tensor] = {}
-    digest = model.projection_digest(block)
-    for tensors in parts:
-        if f"{ADALN}.weight" in tensors:
-            weight, bias = tensors.pop(f"{ADALN}.weight"), tensors.pop(f"{ADALN}.bias")
-            # All times in one product: a time then has the same row in every schedule's table.
-            table = block_table(weight, bias, features, pruned=False)
-            table = table.reshape(len(moments), MODALITIES, COMPONENTS * model.config.hidden)
-            for times in recipe.tables:
-                places = [[moments.index(t) for t in step] for step in times]
-                rows = {f"step_{k}": table[place].flatten(0, 1) for k, place in enumerate(places)}
-                tables.append(rows)
+    def _read(
+        self, units: Sequence[int | None]
+    ) -> Iterator[tuple[int | None, tuple[Part, dict[str, Tensor]], Arena]]:
+        """Parts of all units, read; on the thread that reads ahead."""
+        arenas = itertools.cycle((Arena(self.recipe.device), Arena(self.recipe.device)))
+        for unit in units:
+            for part in self.model.parts(unit):
+                begin, waited = time.perf_counter(), self._waited()
+                arena = next(arenas)
+                tensors = self.lanes.load(part.sources, arena) | dict(part.made)
+                waited = self._waited() - waited
+                self.meter.add("read.busy_seconds", time.perf_counter() - begin - waited)
+                given = (unit, (part, tensors), arena)
+                del tensors, part
+                begin = time.perf_counter()
+                yield given
+                del given
+                self.meter.add("read.waiting_seconds", time.perf_counter() - begin)
+
+    def _waited(self) -> float:
+        return self.meter.values.get("read.waiting_seconds", 0.0)
+
+    def _awaited(self, items: Iterator[Any]) -> Iterator[Any]:
+        """The same items; counts the wait for each."""
+        while True:
+            with self.meter.timed("compute.waiting_for_read_seconds"):
+                item = next(items, None)
+            if item is None:
+                return
+            yield item
+            del item
+
+    def _made(self, unit: int | None, parts: Iterable[tuple[Any, Arena]]) -> _Made:
+        """Merge, quantise, evaluate: what is written of a unit. All work is queued when it ends."""
+        made = _Made()
+        if unit is not None:
+            made.digest = self.model.projection_digest(unit)
+        linears = root_linears(self.model.config) if unit is None else block_linears(
+            self.model.config)  # fmt: skip
+        for (part, read), arena in parts:
+            before = _event(self.lanes.device)
+            tensors = {name: _to(t, self.recipe.device) for name, t in part.finish(read).items()}
+            if unit is None:
+                self._note_times(tensors, made)
+            if f"{ADALN}.weight" in tensors:
+                self._take_projection(tensors, made)
+            here = [name for name in linears if f"{name}.weight" in tensors]
+            new = quantise_tensors(tensors, here, self.recipe.weight_format)
+            # What was not made new lies in memory that the part after next is read into.
+            made.stored |= {
+                k: t.clone() if t is tensors.get(k) else t.contiguous() for k, t in new.items()
+            }
+            arena.release()
+            made.kernels.append((before, _event(self.lanes.device)))
+            del read, part, tensors, new
+        made.ready = made.kernels[-1][1]
+        assert made.digest is not None
+        assert unit is None or len(made.tables) == len(self.recipe.tables)
+        return made
+
+    def _note_times(self, tensors: Mapping[str, Tensor], made: _Made) -> None:
+        """What the AdaLN projections read at the moments of all tables, from the root."""
+        embedding = {k: v for k, v in tensors.items() if k.startswith("time_embedder.")}
+        if embedding:
+            self.features = time_features(embedding, self.model.config, self.moments)
+            made.digest = {name: tensor.clone() for name, tensor in embedding.items()}
+
+    def _take_projection(self, tensors: dict[str, Tensor], made: _Made) -> None:
+        """Tables and digest of a block's projection, which leaves `tensors`."""
+        weight, bias = tensors.pop(f"{ADALN}.weight"), tensors.pop(f"{ADALN}.bias")
+        # All times in one product: a time then has the same row in every schedule's table.
+        table = block_table(weight, bias, self.features, pruned=False)
+        table = table.reshape(len(self.moments), MODALITIES, COMPONENTS * self.model.config.hidden)
+        for times in self.recipe.tables:
+            places = [[self.moments.index(t) for t in step] for step in times]
+            rows = {f"step_{k}": table[place].flatten(0, 1) for k, place in enumerate(places)}
+            made.tables.append(rows)
+        if made.digest is None:
             # Adapters change all rows, so a few of them tell projections apart (26 GB otherwise).
-            digest = digest or digest_of({"weight": weight[::DIGEST_STRIDE], "bias": bias})
-            if recipe.projections:
-                projection = {f"{ADALN}.weight": weight.clone(), f"{ADALN}.bias": bias.clone()}
-            del weight, bias, table
-        here = [name for name in linears if f"{name}.weight" in tensors]
-        made = quantise_tensors(tensors, here, recipe.weight_format)
-        # What was not made new lies in memory that the part after next is read into.
-        stored |= {k: t.clone() if t is tensors.get(k) else t for k, t in made.items()}
-    assert digest is not None and len(tables) == len(recipe.tables)
-    return _Block(stored, tables, projection, digest)
+            made.digest = {"weight": weight[::DIGEST_STRIDE].clone(), "bias": bias.clone()}
+        if self.recipe.projections:
+            made.projection = {f"{ADALN}.weight": weight.clone(), f"{ADALN}.bias": bias.clone()}
 
+    def _keep(self, unit: int | None, made: _Made) -> None:
+        """Write a unit, then note that it is done; on a keeper's thread."""
+        with self.meter.timed("write.busy_seconds"):
+            if made.ready is not None:
+                made.ready.synchronize()
+                for before, after in made.kernels:
+                    self.meter.add("compute.device_seconds", before.elapsed_time(after) / 1e3)
+            with self.lanes.beside():
+                digest = digest_of(made.digest) if isinstance(made.digest, dict) else made.digest
+            if unit is None:
+                self.lanes.store(self.folder / "root.safetensors", made.stored)
+            else:
+                self._keep_block(unit, made)
+            with self.keeping:
+                if unit is None:
+                    self.state["embedding"] = digest
+                else:
+                    self.state["projections"][str(unit)] = digest
+                _write_json(self.folder / STATE_FILE, self.state)
 
-def _keep_block(
-    folder: Path, recipe: EdgeRecipe, block: int, made: _Block, state: dict[str, Any]
-) -> None:
-    """Write a block, its tables, and its projection if asked for; then note that it is done."""
-    prefix = f"transformer_blocks.{block}."
-    for i, rows in enumerate(made.tables):
-        write_tensors(_table_folder(folder, i) / f"{block:02d}.safetensors", rows)
-    if recipe.projections:
-        write_tensors(
-            folder / "adaln" / f"{block:02d}.safetensors",
-            {f"{prefix}{name}": tensor for name, tensor in made.projection.items()},
+    def _keep_block(self, block: int, made: _Made) -> None:
+        prefix = f"transformer_blocks.{block}."
+        for i, rows in enumerate(made.tables):
+            self.lanes.store(_table_folder(self.folder, i) / f"{block:02d}.safetensors", rows)
+        if self.recipe.projections:
+            self.lanes.store(
+                self.folder / "adaln" / f"{block:02d}.safetensors",
+                {f"{prefix}{name}": tensor for name, tensor in made.projection.items()},
+            )
+        self.lanes.store(
+            _block_path(self.folder, block),
+            {f"{prefix}{name}": tensor for name, tensor in made.stored.items()},
         )
-    write_tensors(
-        _block_path(folder, block), {f"{prefix}{name}": t for name, t in made.stored.items()}
-    )
-    state["projections"][str(block)] = made.digest
-    _write_json(folder / STATE_FILE, state)
 
 
-def quantise_tensors(
-    tensors: dict[str, Tensor], linears: Sequence[str], weight_format: str
-) -> dict[str, Tensor]:
-    """Replace the linears' weights by codes and scales, as an edge file stores them.
-
-    Weights are taken out of `tensors` one by one, so that the peak stays at one weight's workspace.
-    A linear that is quantised already in this format keeps its codes.
-    """
-    suffix = "weight_int8" if weight_format == "int8-convrot" else "weight_fp8"
-    found: dict[str, Tensor] = {}
-    for name in linears:
-        if f"{name}.{suffix}" in tensors:
-            continue
-        codes, scale = quantise_tiles(tensors.pop(f"{name}.weight"), weight_format)
-        found[f"{name}.{suffix}"], found[f"{name}.weight_scale"] = codes, scale
-    return found | tensors
-
-
-def quantise_tiles(weight: Tensor, weight_format: str) -> tuple[Tensor, Tensor]:
-    """Codes and scale of one weight [N, K], in tiles of rows: equal to quantising it at once."""
-    tiles = weight.split(TILE_ROWS)
-    if weight_format == "fp8-tensor":
-        # The reference takes one scale from the tile it sees: give it the largest value's row.
-        largest = torch.stack([tile.abs().amax() for tile in tiles]).amax()
-        _, scale = quantise_fp8_tensor(largest.reshape(1, 1))
-        parts = [_codes_at(tile, scale) for tile in tiles]
-        return torch.cat([part.view(torch.uint8) for part in parts]).view(parts[0].dtype), scale
-    quantise = quantise_int8_convrot if weight_format == "int8-convrot" else quantise_fp8_rowwise
-    pairs = [quantise(tile) for tile in tiles]
-    codes = torch.cat([codes.view(torch.uint8) for codes, _ in pairs]).view(pairs[0][0].dtype)
-    return codes, torch.cat([scale for _, scale in pairs], 0 if codes.dtype == torch.int8 else 1)
+def _event(device: torch.device | None) -> Any:
+    """A mark behind the work queued so far; None on a CPU, where all of it is done."""
+    if device is None:
+        return None
+    event = torch.cuda.Event(enable_timing=True, blocking=True)
+    event.record(torch.cuda.current_stream(device))
+    return event
 
 
 def digest_of(tensors: Mapping[str, Tensor]) -> str:
@@ -287,10 +336,6 @@ def digest_of(tensors: Mapping[str, Tensor]) -> str:
         data = tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8)
         digest.update(memoryview(data.numpy()))
     return digest.hexdigest()
-
-
-def _codes_at(tile: Tensor, scale: Tensor) -> Tensor:
-    return (tile / scale.to(tile.dtype)).clamp(-FP8_MAX, FP8_MAX).to(torch.float8_e4m3fn)
 
 
 def _finish(

@@ -22,6 +22,7 @@ from lowpeak.engine.checkpoint.names import (
     branch_shapes,
     root_shapes,
 )
+from lowpeak.engine.checkpoint.parts import Part
 from lowpeak.engine.checkpoint.toy import (
     FORMATS,
     SIZES,
@@ -348,13 +349,14 @@ class StateModel:
     config: ModelConfig
     state: dict[str, torch.Tensor] = field(repr=False)
 
-    def root_tensors(self):
-        return {k: v for k, v in self.state.items() if not k.startswith("transformer_blocks.")}
-
-    def block_parts(self, block):
+    def parts(self, block):
+        if block is None:
+            root = {k: v for k, v in self.state.items() if not k.startswith("transformer_blocks.")}
+            yield Part(made=root)
+            return
         prefix = f"transformer_blocks.{block}."
         found = {k[len(prefix) :]: v for k, v in self.state.items() if k.startswith(prefix)}
-        yield {name: found[name] for name in block_shapes(self.config, projection=True)}
+        yield Part(made={name: found[name] for name in block_shapes(self.config, projection=True)})
 
     def projection_digest(self, block):
         return None

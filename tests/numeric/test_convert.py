@@ -21,8 +21,8 @@ from lowpeak.engine.checkpoint.edge_needs import (
 from lowpeak.engine.checkpoint.header import read_header, write_tensors
 from lowpeak.engine.checkpoint.index import Checkpoint, open_checkpoint
 from lowpeak.engine.checkpoint.names import block_linears
+from lowpeak.engine.checkpoint.quantise import quantise_tiles
 from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
-from lowpeak.engine.checkpoint.writer import quantise_tiles
 from lowpeak.engine.errors import CheckpointError, DoesNotFit, RequestError
 from lowpeak.engine.model.layout import build_layout
 from lowpeak.engine.model.modulation import ScheduleCursor
