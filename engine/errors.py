@@ -75,12 +75,21 @@ class CheckpointError(LowpeakError):
 
 @dataclass(frozen=True)
 class Shortage:
-    """One axis on which a request does not fit. Bytes."""
+    """One axis on which a request does not fit. Bytes.
+
+    Where less is free than the margin that must stay free, nothing is usable, and what the margin
+    itself lacks is part of the need: have_bytes is never negative, the shortfall stays the same.
+    """
 
     axis: str  # "vram" | "ram" | "disk"
     phase: str
     need_bytes: int
     have_bytes: int
+
+    def __post_init__(self) -> None:
+        if self.have_bytes < 0:
+            object.__setattr__(self, "need_bytes", self.need_bytes - self.have_bytes)
+            object.__setattr__(self, "have_bytes", 0)
 
     @property
     def shortfall_bytes(self) -> int:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .errors import DoesNotFit
+from .errors import DoesNotFit, Shortage
 from .planner.calibration import Calibration, choose_calibration, published_facts
 from .planner.cost import OUTSIDE_TERMS
 from .planner.explain import place_in_words, what_more_memory_changes
@@ -101,8 +101,8 @@ def forecast_for_run(
     process_bytes: host memory of this process before the run, where it is known; on a CPU it
     stands in place of the calibrated figure, which is that of a process with CUDA libraries.
     """
+    half_bytes = snapshot.ram_available_bytes // 2
     if device == "cpu":
-        half_bytes = snapshot.ram_available_bytes // 2
         snapshot = replace(
             snapshot,
             device_name="CPU",
@@ -112,12 +112,28 @@ def forecast_for_run(
             ram_available_bytes=half_bytes,
         )
     calibration = _rows_of(snapshot, learned=device != "cpu")
-    plan = plan_request(request, snapshot, facts, calibration, margins=margins)
+    try:
+        plan = plan_request(request, snapshot, facts, calibration, margins=margins)
+    except DoesNotFit as refusal:
+        raise (_refused_on_host(refusal, half_bytes) if device == "cpu" else refusal) from None
     learned = margins and {axis: (size, "this machine's history") for axis, size in margins.items()}
     document = plan_document(
         request, snapshot, plan, margins=margins_document(snapshot, calibration, learned or None)
     )
     return _folded_onto_host(document, calibration, process_bytes) if device == "cpu" else document
+
+
+def _refused_on_host(refusal: DoesNotFit, half_bytes: int) -> DoesNotFit:
+    """A refusal of a CPU's run: both halves are host memory, so RAM is what is short."""
+    found: dict[str, list[Shortage]] = {}
+    for item in refusal.short:
+        found.setdefault(item.phase, []).append(item)
+    short = []
+    for phase, items in found.items():
+        other = half_bytes if len(items) == 1 else 0  # that half is needed whole
+        need = sum(item.need_bytes for item in items) + other
+        short.append(Shortage("ram", phase, need, need - sum(i.shortfall_bytes for i in items)))
+    return DoesNotFit(short, refusal.fits_instead)
 
 
 def _rows_of(snapshot: HardwareSnapshot, *, learned: bool) -> Calibration:
