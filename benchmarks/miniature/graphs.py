@@ -15,7 +15,7 @@ from torch import Tensor
 from .loop import Run
 
 PLAIN_FIRST = 2
-MOST = 48  # graphs
+MOST = 72  # graphs
 TOLERANCE = 0.02
 Loss = Callable[[Sequence[Tensor]], Tensor]
 

@@ -1,9 +1,9 @@
 """The video encoder in closed form: principal components of moving edges, level by level.
 
 The published structure holds a linear map of each latent's 4 x 16 x 16 pixels: residual branches
-end in zeros, strided convolutions take components of blocks of 2 x 2 pixels (and 2 frames), the
-last group norm is held still by one large constant a group, and pairs of opposite sign make SiLU
-the identity: silu(x) - silu(-x) = x. Nothing is trained, latents are simple, and tiles cannot
+add next to nothing, strided convolutions take components of blocks of 2 x 2 pixels (and 2 frames),
+the last group norm is held still by one large constant a group, and pairs of opposite sign make
+SiLU the identity: silu(x) - silu(-x) = x. Nothing is trained, latents are simple, and tiles cannot
 differ from whole pictures.
 """
 
@@ -23,6 +23,7 @@ COMPONENTS = 20  # of 24 channels: five pairs in each of four groups; the others
 STEADY = 64.0  # the constant that a group norm sees
 KEPT = (8, 16, 32, 32)  # channels behind each stride
 LOG_VARIANCE = -12.0
+NEARLY_ZERO = 1e-7
 CLIPS = 160
 
 
@@ -126,12 +127,14 @@ def video_start(seed: int = 0, config: VideoVaeConfig = VIDEO, clips: int = CLIP
     """All of a video autoencoder's weights: the encoder solved, the decoder its linear inverse."""
     state = video_state(seed)
     matrices = solve(config, clips)
+    generator = torch.Generator().manual_seed(seed)
     for name, value in state.items():
-        if name.startswith(("encoder.", "quant_conv")):
-            if "norm" in name and name.endswith("weight"):
-                value.fill_(1.0)
-            else:
-                value.zero_()
+        if not name.startswith(("encoder.", "quant_conv")):
+            continue
+        if "norm" in name and name.endswith("weight"):
+            value.fill_(1.0)
+        else:  # readers take a tensor of zeros for a damaged file
+            value.copy_(NEARLY_ZERO * torch.randn(value.shape, generator=generator))
     state["encoder.conv_in.weight"][range(3), range(3), 2, 1, 1] = 1.0
     channels = 3
     for level, (time, count) in enumerate(zip(config.time_strides, KEPT, strict=False)):

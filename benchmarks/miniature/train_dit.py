@@ -36,8 +36,8 @@ REFINE_SIGMA = 0.93  # second passes start below it
 SIZES: tuple[tuple[Size, int, int, float], ...] = (  # size, clips, batch, weight
     (Size(256, 256, 22), 8_000, 48, 0.48),
     (Size(256, 256, 39), 3_000, 24, 0.22),
-    (Size(512, 512, 22), 1_500, 16, 0.12),
-    (Size(512, 512, 39), 700, 8, 0.12),
+    (Size(512, 512, 22), 900, 16, 0.12),
+    (Size(512, 512, 39), 450, 8, 0.12),
     (Size(384, 256, 22), 700, 32, 0.03),
     (Size(256, 384, 22), 700, 32, 0.03),
 )

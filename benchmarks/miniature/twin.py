@@ -7,6 +7,7 @@ inverse comes from Newton's iteration with a gradient of its own. Every clip has
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -45,6 +46,7 @@ class Pack:
     sin: Tensor
     spatial: Tensor
     temporal: Tensor
+    reads: tuple[tuple[tuple[int, ...], Tensor], ...]
 
     @classmethod
     def of(cls, layout: PackedLayout, config: ModelConfig, device: torch.device) -> Pack:
@@ -74,6 +76,7 @@ class Pack:
             sin.to(device),
             _spatial(layout.grid_height, layout.grid_width, device),
             _temporal(layout.frames - 2, device),
+            _reads(windows, layout.frames - 2, device),
         )
 
 
@@ -303,7 +306,7 @@ def linear_readout(
     log_alpha = -rate * F.softplus(dt).view(batch, count, heads, width)
     transition, injection = log_alpha.exp()[..., None] * m, b @ m
     start = _text_state(w, name, y, raw, layout, exact)
-    states = _states(transition, injection, start, log_alpha, pack.windows).to(y.dtype)
+    states = _states(transition, injection, start, log_alpha, pack).to(y.dtype)
     # [B, J, H, S, K] @ [B, J, H, K, V]
     read = (q.transpose(2, 3) @ states.transpose(-1, -2)).transpose(2, 3)
     gate = F.linear(fy, w[f"{name}output_gate.down.weight"])
@@ -332,29 +335,44 @@ def _text_state(
     return delta.TEXT_STATE_SCALE * (b @ Inverse.apply(a, exact))
 
 
-def _states(t: Tensor, j: Tensor, start: Tensor, log_alpha: Tensor, windows: Windows) -> Tensor:
+def _states(t: Tensor, j: Tensor, start: Tensor, log_alpha: Tensor, pack: Pack) -> Tensor:
     """What each inner frame reads [B, J, H, D, D]: see engine/model/delta.py linear_states."""
-    count = t.shape[1]
-    prefix, suffix = [], [start] * count
-    state = start
+    batch, count, heads = t.shape[:3]
+    steps = [part.transpose(0, 1).flatten(1, 2).unbind(0) for part in (t, j)]  # J of [B*H, D, D]
+    start = start.flatten(0, 1)
+    states = [start]
     for frame in range(count):
-        state = state @ t[:, frame] + j[:, frame]
-        prefix.append(state)
-    state = start
+        states.append(torch.baddbmm(steps[1][frame], states[-1], steps[0][frame]))
+    backward = [start]
     for frame in reversed(range(count)):
-        state = state @ t[:, frame] + j[:, frame]
-        suffix[frame] = state
-    floor = torch.log(torch.tensor(delta.ALPHA_FLOOR))
-    log = log_alpha.clamp_min(float(floor))
+        backward.append(torch.baddbmm(steps[1][frame], backward[-1], steps[0][frame]))
+    log = log_alpha.clamp_min(math.log(delta.ALPHA_FLOOR)).flatten(2)  # [B, J, H*D]
     found = []
+    for held, (number, mask) in zip((states, backward), pack.reads, strict=True):
+        read = torch.stack([held[i] for i in number]).unflatten(1, (batch, heads))
+        summed = (mask[..., None] * log[:, None]).sum(2)  # a product would round to TF32
+        decay = summed.exp().unflatten(-1, (heads, -1))  # [B, J, H, D]
+        found.append(read.transpose(0, 1) * decay[..., None, :])
+    return found[0] + found[1]
+
+
+def _reads(
+    windows: Windows, count: int, device: torch.device
+) -> tuple[tuple[tuple[int, ...], Tensor], ...]:
+    """For the states before and after a frame's window: which one, and the frames it fades over.
+
+    Numbers count steps of a scan from either end; masks are float32 [J, J].
+    """
+    before, after = [], []
+    masks = torch.zeros(2, count, count)
     for frame in range(count):
         low, high = (bound - 1 for bound in windows.raw_bounds(frame + 1))
-        before = prefix[low - 1] if low >= 1 else start
-        after = suffix[high + 1] if high + 1 < count else start
-        before = before * log[:, max(low, 0) : frame + 1].sum(1).exp()[:, :, None]
-        after = after * log[:, frame : min(high, count - 1) + 1].sum(1).exp()[:, :, None]
-        found.append(before + after)
-    return torch.stack(found, 1)
+        before.append(max(low, 0))
+        after.append(max(count - 1 - high, 0))
+        masks[0, frame, max(low, 0) : frame + 1] = 1
+        masks[1, frame, frame : min(high, count - 1) + 1] = 1
+    masks = masks.to(device)
+    return (tuple(before), masks[0]), (tuple(after), masks[1])
 
 
 def _short_conv(w: Weights, name: str, which: str, x: Tensor, pack: Pack) -> Tensor:
