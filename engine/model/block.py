@@ -78,6 +78,9 @@ class ChunkMajorBlock:
             self.store = host_store
         self.stage = self._staging()
         self.side = SideStream(c.device, "attention", used=c.beside)
+        # Small kernels leave a card partly idle at their ends: a group's attention runs beside the
+        # projections and the feed-forward of the group before it. Order only; more memory.
+        self.ahead = self.side.used and c.grouped > 1
         self.linear = LinearBranch(c)
         dense = 2 * c.tokens + c.global_rows
         wide = torch.promote_types(c.dtype, torch.float32)
@@ -204,8 +207,17 @@ class ChunkMajorBlock:
         self.small = self.w.small_read()
         self.ring.restart()
         self._load_keys(0)
+        waiting: Callable[[], None] | None = None
         for index in range(c.groups):
-            self._read_group(index, dense)
+            finish = self._read_group(index, dense)
+            if waiting:
+                waiting()
+            waiting = finish
+            if not self.ahead:
+                waiting()
+                waiting = None
+        if waiting:
+            waiting()
         x = self.residual.load(0, c.global_rows)
         y, _ = self._modulated(x, 0, self.w.norm, 0, kind="plain")
         logits = self._small(y)[:, : c.heads]
@@ -236,7 +248,9 @@ class ChunkMajorBlock:
         _, act = self._modulated(x, rows.start, self.w.norm, 0, keep_y=False)
         self._key_value(act, rows, keys, values)
 
-    def _read_group(self, index: int, dense: Tensor) -> None:
+    def _read_group(self, index: int, dense: Tensor) -> Callable[[], None]:
+        """Queue both branches of a group; returns what updates its rows of x. Keys of the next
+        group's first chunk are in the ring by then."""
         c, w = self.context, self.w
         rows = c.group_rows(index)
         x = self.residual.load(rows.start, rows.stop)
@@ -247,17 +261,22 @@ class ChunkMajorBlock:
         q = self._rope(q_raw, w.norm_q, rows, c.empty((x.shape[0], c.heads, c.head_dim)))
         logits, hidden = small[:, : c.heads], small[:, c.heads :]
         if not self.side.used:
-            linear = self._linear_part(index, q_raw, hidden)
+            linear = [self._linear_part(index, q_raw, hidden)]
             del q_raw
-            attention = self._group_attention(index, q, dense)
-        else:
-            with self.side.beside():
-                attention = self._group_attention(index, q, dense)
-            linear = self._linear_part(index, q_raw, hidden)
-            self.side.join()
-            del q_raw
-        del q
-        self._finish(x, rows.start, logits, [attention], [linear])
+            attention = [self._group_attention(index, q, dense)]
+            del q
+            return lambda: self._finish(x, rows.start, logits, attention, linear)
+        with self.side.beside():
+            attention = [self._group_attention(index, q, dense)]
+        done, held = self.side.mark(), [q]
+        linear = [self._linear_part(index, q_raw, hidden)]
+
+        def finish() -> None:
+            self.side.reach(done)
+            held.clear()  # only now may the main stream use the queries' memory again
+            self._finish(x, rows.start, logits, attention, linear)
+
+        return finish
 
     def _group_attention(self, index: int, q: Tensor, dense: Tensor) -> Tensor:
         """Attention of a group's rows, window by window, the anchors' from `dense`. [M, H, D]."""

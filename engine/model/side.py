@@ -34,6 +34,16 @@ class SideStream:
         with torch.cuda.stream(self._stream):
             yield
 
+    def mark(self) -> torch.cuda.Event | None:
+        """The end of what is queued on the side stream so far, for `reach`."""
+        return None if self._stream is None else self._stream.record_event()
+
+    def reach(self, mark: torch.cuda.Event | None) -> None:
+        """What is queued on the main stream from now on waits for a mark, not for what is behind
+        it."""
+        if mark is not None:
+            torch.cuda.current_stream(self._device).wait_event(mark)
+
     def join(self) -> None:
         """What is queued on the main stream from now on waits for the side stream."""
         if self._stream is not None:

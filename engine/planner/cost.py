@@ -164,13 +164,14 @@ class SampleMemory:
 
     def side_bytes(self) -> int:
         """Temporaries of the streams that run beside the main one where keys are stored: features
-        of keys and values, a group's attention (twice where it has several windows), statistics of
-        three groups, a library's workspace.
+        of keys and values, a group's attention, statistics of three groups, a library's workspace.
+        Where a group has several windows, its attention in pieces and whole, and the queries,
+        attention and projected linear branch of the group that is read ahead.
         """
         work, facts = self.work, self.work.facts
         grouped = work.geometry.grouped
         statistics = 3 * CHUNK_FRAMES * grouped * facts.heads * facts.head_dim**2 * FP32
-        rows = (4 if grouped > 1 else 3) * work.group_rows
+        rows = (7 if grouped > 1 else 3) * work.group_rows
         return rows * work.width * BF16 + statistics + WORKSPACE_BYTES
 
     def weight_vram(self, placement: Placement) -> list[Term]:

@@ -18,6 +18,7 @@ from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
 from lowpeak.engine.errors import Cancelled, CheckpointError
 from lowpeak.engine.model import sweep
+from lowpeak.engine.model.block import ChunkMajorBlock
 from lowpeak.engine.model.config import ModelConfig
 from lowpeak.engine.model.layout import build_layout
 from lowpeak.engine.model.modulation import ScheduleCursor
@@ -208,6 +209,51 @@ def test_no_placement_changes_a_bit_whatever_the_group(folders, grouped, chunks,
         for way in ways
     }
     assert len(set(hashes.values())) == 1, hashes
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_a_group_read_ahead_of_the_one_before_changes_no_bit(folders, grouped, monkeypatch, chunks):
+    """What side streams do on a card: the next group's branches are queued before x is updated."""
+    grouped(chunks)
+    checkpoint = open_checkpoint(folders["edge-fp8-rowwise"])
+    data = problem(checkpoint.config, 22)
+    want = digest(run(checkpoint, placement(checkpoint.config), data))
+    plain = ChunkMajorBlock.__init__
+
+    def ahead(self, *args):
+        plain(self, *args)
+        assert self.ahead is False, "nothing to run beside on a CPU"
+        self.ahead = True
+
+    monkeypatch.setattr(ChunkMajorBlock, "__init__", ahead)
+    for keys, residual in itertools.product(("store", "recompute", "host"), ("device", "host")):
+        chosen = placement(checkpoint.config, keys=keys, residual=residual)
+        assert digest(run(checkpoint, chosen, data)) == want, (keys, residual)
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_keys_are_made_by_the_same_rows_again(folders, grouped, monkeypatch, chunks):
+    """A product's last bits may depend on how many rows it has, on a card if not here."""
+    grouped(chunks)
+    checkpoint = open_checkpoint(folders["edge-fp8-rowwise"])
+    made: list[tuple[int, int]] = []
+    plain = ChunkMajorBlock._key_value
+
+    def noted(self, act, rows, keys, values):
+        made.append((rows.start, rows.stop))
+        return plain(self, act, rows, keys, values)
+
+    monkeypatch.setattr(ChunkMajorBlock, "_key_value", noted)
+    found = {}
+    for keys in ("store", "recompute"):
+        made.clear()
+        run(checkpoint, placement(checkpoint.config, keys=keys), problem(checkpoint.config, 27))
+        found[keys] = made.copy()
+    evaluated = 2 * checkpoint.config.layers  # blocks of two steps
+    once = len(found["store"]) // evaluated  # the global rows, then the groups
+    assert once == 1 + -(-6 // chunks)
+    assert len(found["recompute"]) == evaluated * (2 * once - 1)
+    assert set(found["recompute"]) == set(found["store"])
 
 
 def test_groups_and_chunks_cover_the_rows_once(grouped):

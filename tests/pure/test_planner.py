@@ -432,8 +432,9 @@ def test_a_small_pass_counts_the_rows_of_its_groups() -> None:
     # T and J of 25 frames, and A, B, M, T, J of 15 frames that a single chunk does not have
     assert fixed[0]["frame ring of T and J"] == (2 * 25 + 5 * 15) * square
     assert fixed[1]["frame ring of T and J"] == 2 * 10 * square
-    # two features, attention in pieces and whole; statistics of three times twenty frames
-    assert costs[0].side_bytes() == 4 * 5040 * 7168 * 2 + 3 * 20 * square + (32 << 20)
+    # two features; attention in pieces and whole; queries, attention and linear branch of the group
+    # ahead; statistics of three times twenty frames
+    assert costs[0].side_bytes() == 7 * 5040 * 7168 * 2 + 3 * 20 * square + (32 << 20)
     for keys, count in (("recompute", 4), ("host", 6)):
         added = {term.name: term.value for term in costs[0].choice_vram(keys, "device")}
         assert added["key/value chunks in flight"] == count * 1260 * 7168 * 2 * 2
