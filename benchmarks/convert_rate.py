@@ -76,6 +76,8 @@ def main() -> None:
                 row["floor_seconds"] = floor_seconds(row, rates, disk)
         rows.append({"format": format, **row})
         keep(rows=rows)
+    # Disks that may burst are slower afterwards: a ratio should be read beside both rates.
+    keep(disk_bytes_per_second_after=write_rate(options.folder / "rate.safetensors", options.size))
 
 
 def written_source(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
