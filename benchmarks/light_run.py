@@ -1,11 +1,13 @@
-"""A whole request at full size on synthetic weights: the report, the timeline, peaks against plan.
+"""A whole request at full size on synthetic weights, cold and warm, each against its plan.
 
     python benchmarks/light_run.py --models DIR --out OUT --vram-gib 8 --ram-gib 32
 
-DIR gets what is missing: the transformer of `toy-checkpoint --size full` (22.5 GB; an existing one
-may be linked as DIR/transformer), and autoencoders of the published sizes (4.9 and 0.5 GB). OUT
-gets light-timeline.json and .svg, also after a failure. --warm runs a one-block transformer first,
-so that kernels are compiled. --size tiny tries the script itself on a CPU.
+Stages run in worker processes as in `lowpeak generate`: the prompt; then one worker samples twice,
+first with every block on the disk (`cold`; --cold first stops it behind the first pass), then with
+the blocks that the first run left in host memory (`warm`), as the ComfyUI nodes do; then another
+decodes. Every stage prints as it goes and leaves OUT/light-cold.json and .svg, light-warm.json and
+.svg, so that a time limit takes only what comes behind it. --warm runs a one-block transformer
+before, so that kernels are compiled. --size tiny tries the script itself on a CPU.
 """
 
 from __future__ import annotations
@@ -17,106 +19,142 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from lowpeak.engine.checkpoint.header import write_tensors
-from lowpeak.engine.checkpoint.index import open_checkpoint
-from lowpeak.engine.console import ConsoleHost
+from lowpeak.engine.events import Event
 from lowpeak.engine.files import RunFiles
 from lowpeak.engine.geometry import Geometry
-from lowpeak.engine.launch import generate
-from lowpeak.engine.parts import AUDIO_VAE, OWN_NAMES, TEXT, UPSCALER, VIDEO_VAE
 from lowpeak.engine.request import Request
-from lowpeak.engine.run import RunOptions
-from lowpeak.engine.sampling.upscaler_file import write_toy_upscaler
-from lowpeak.engine.text.toy import write_toy_text_encoder
+from lowpeak.engine.run import RunOptions, run_request
 from lowpeak.engine.timeline import timeline, timeline_svg
-from lowpeak.engine.toy import RELEASED_UPSCALER, UPSCALER_SIZES, write_toy
-from lowpeak.engine.vae.config import (
-    PUBLISHED_VIDEO_MEAN,
-    PUBLISHED_VIDEO_STD,
-    AudioVaeConfig,
-    VideoVaeConfig,
-)
-from lowpeak.engine.vae.keys import BLOCK_PREFIX
-from lowpeak.engine.vae.shapes import block_shapes, root_shapes
-from lowpeak.engine.vae.toy import FILE, audio_settings, toy_audio_state, video_settings
+from lowpeak.engine.units import GIB
+from lowpeak.engine.worker.protocol import request_from_json, request_to_json
+from lowpeak.engine.worker.stages import Story
+from lowpeak.engine.worker.supervisor import Worker
+from lowpeak.engine.worker.tasks import options_to_json
 
 PROMPT = "A red fox trots through fresh snow at dawn, breath steaming. Soft wind, a distant bell."
 STARTED = time.perf_counter()
-AUDIO = AudioVaeConfig((0.0,) * 32, (1.0,) * 32)
-
-
-def write_full_video_vae(folder: Path, config: VideoVaeConfig, device: str) -> None:
-    """The video decoder at `config`, float16; all blocks hold one set of numbers."""
-    generator = torch.Generator(device).manual_seed(0)
-
-    def draw(name: str, shape: tuple[int, ...]) -> Tensor:
-        noise = torch.randn(shape, generator=generator, device=device)
-        gain = shape[1] ** -0.5 if len(shape) > 1 else 0.1
-        centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-        return (centre + gain * noise).half().cpu()
-
-    state = {
-        name if name.startswith("post_quant_conv.") else f"decoder.{name}": draw(name, shape)
-        for name, shape in root_shapes(config).items()
-    }
-    block = {name: draw(name, shape) for name, shape in block_shapes(config).items()}
-    for index in range(config.blocks):
-        state |= {f"{BLOCK_PREFIX}{index}.{name}": value for name, value in block.items()}
-    write_tensors(folder / FILE, state, {"format": "pt"})
-    (folder / "config.json").write_text(json.dumps(video_settings(config)), encoding="utf-8")
-
-
-def prepare(models: Path, size: str, device: str, blocks: int | None = None) -> Path:
-    """The folder of the request's models; parts that are there already stay."""
-    kind = "" if blocks is None else f"-{blocks}"
-    checkpoint, folder = models / f"transformer{kind}", models / f"request{kind}"
-    if not checkpoint.is_dir():
-        write_toy(
-            checkpoint, size=size, weight_format="edge-fp8-rowwise", seed=0, device=device,
-            blocks=blocks,
-        )  # fmt: skip
-        say(f"{checkpoint.name} is written")
-    if blocks is not None:
-        return checkpoint
-    if folder.is_dir():
-        return folder
-    folder.mkdir()
-    own = {OWN_NAMES[VIDEO_VAE], OWN_NAMES[AUDIO_VAE]}
-    for entry in checkpoint.iterdir():
-        if size != "full" or entry.name not in own:
-            (folder / entry.name).symlink_to(entry.resolve())
-    extras(folder, size)
-    if size == "full":
-        config = VideoVaeConfig(PUBLISHED_VIDEO_MEAN, PUBLISHED_VIDEO_STD)
-        write_full_video_vae(folder / OWN_NAMES[VIDEO_VAE], config, device)
-        audio = folder / OWN_NAMES[AUDIO_VAE]
-        write_tensors(audio / FILE, toy_audio_state(0, AUDIO), {"format": "pt"})
-        (audio / "config.json").write_text(json.dumps(audio_settings(AUDIO)), encoding="utf-8")
-        say("autoencoders are written")
-    return folder
-
-
-def extras(folder: Path, size: str) -> None:
-    """Text encoder and upscaler, where the transformer came without them."""
-    if not (folder / OWN_NAMES[TEXT]).exists():
-        width = open_checkpoint(folder).config.text_dim
-        write_toy_text_encoder(folder / OWN_NAMES[TEXT], text_dim=width, seed=0)
-    if not (folder / OWN_NAMES[UPSCALER]).exists():
-        width, depth = UPSCALER_SIZES.get(size, RELEASED_UPSCALER)
-        write_toy_upscaler(folder / OWN_NAMES[UPSCALER], 0, width=width, depth=depth)
-        say("upscaler is written")
+STAGE = "lowpeak.benchmarks.light_run:stage"
+PATHS = ("checkpoint", "out", "resume")
+KEPT: dict[str, Any] = {}  # in a worker: the store of the last run, memory of the first
 
 
 def say(what: str) -> None:
     """Progress with the seconds since the start."""
     print(f"{time.perf_counter() - STARTED:7.1f} s  {what}", flush=True)
+
+
+def stage(arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """In a worker: one stage; blocks it leaves in host memory serve the next one."""
+    from lowpeak.engine import run
+    from lowpeak.engine.meter import resident_bytes
+    from lowpeak.engine.models import ModelSet
+
+    KEPT.setdefault("bytes", resident_bytes())
+    run.resident_bytes = lambda: KEPT["bytes"]  # what is kept is the run's own, not beside it
+    original = KEPT.setdefault("denoiser", ModelSet.denoiser)
+
+    @contextmanager
+    def keeping(self: ModelSet, *given: Any) -> Iterator[Any]:
+        with original(self, *given, KEPT.pop("store", None), True) as denoisers:
+            yield denoisers
+            KEPT["store"] = denoisers.take_store()
+
+    ModelSet.denoiser = keeping  # type: ignore[assignment, method-assign]
+    fields = dict(arguments["options"])
+    fields.update({name: None if fields[name] is None else Path(fields[name]) for name in PATHS})
+    report = run_request(request_from_json(arguments["request"]), RunOptions(**fields), context)
+    if arguments.get("last") and KEPT.get("store") is not None:
+        KEPT.pop("store").close()
+    return report.as_json()
+
+
+def show(event: Event) -> None:
+    """A line for every step and every measured phase."""
+    if event.kind == "progress" and event.step:
+        say(f"{event.phase} {event.step}/{event.steps}, {event.seconds or 0:.2f} s")
+    elif event.kind == "measured":
+        peaks = [event.vram_peak_bytes or 0, event.ram_peak_bytes or 0]
+        vram, ram = (f"{value / GIB:.2f}" for value in peaks)
+        say(f"{event.phase}: {event.seconds:.2f} s, VRAM {vram} GiB, RAM {ram} GiB")
+    elif event.kind == "notice":
+        say(event.message)
+
+
+def run_stage(
+    worker: Worker, request: Request, options: RunOptions, story: Story, *, last: bool = True
+) -> None:
+    """One stage in `worker`; its report goes behind the story's."""
+    asked, begun = {"request": request_to_json(request), "last": last}, time.time()
+    found = worker.run(STAGE, {**asked, "options": options_to_json(options)}, on_event=show)
+    started = found.get("started_unix") or begun
+    wait = {"name": "worker starts, imports", "phase": "", "started_unix": begun}
+    found["spans"] = [{**wait, "seconds": max(0.0, started - begun)}, *found.get("spans", ())]
+    story.add(found)
+
+
+@contextmanager
+def worker_of(story: Story) -> Iterator[Worker]:
+    """A worker for some stages; how long it took to end goes into the story."""
+    with Worker() as worker:
+        yield worker
+        began = time.time()
+    if story.report:
+        end = {"name": "worker ends", "phase": "", "started_unix": began}
+        story.report["spans"].append({**end, "seconds": time.time() - began})
+
+
+def keep(out: Path, name: str, story: Story, failure: str = "") -> None:
+    """The report and its timeline as JSON, the picture beside it; what counts is printed."""
+    document: dict[str, Any] = {"command": " ".join(sys.argv), "failure": failure}
+    if story.report:
+        report = story.report
+        document |= {"timeline": timeline(report), "report": report}
+        (out / f"{name}.svg").write_text(timeline_svg(report), encoding="utf-8")
+        found = document["timeline"]
+        say(f"{name}: sampling {found['sampling_seconds'] or 0:.2f} s")
+        for item in report["phases"]:
+            measured, plan = item["measured"], item["forecast"] or {}
+            steps = " ".join(f"{value:.2f}" for value in measured["step_seconds"])
+            peaks = ", ".join(
+                f"{axis} {(measured[key] or 0) / GIB:.2f} of {(plan.get(key) or 0) / GIB:.2f}"
+                for axis, key in (("VRAM", "vram_peak_bytes"), ("RAM", "ram_peak_bytes"))
+            )
+            print(f"    {item['phase']:12s}{measured['seconds']:7.2f} s  {peaks}  {steps}")
+        for gap in found["gaps"]:
+            spent = ", ".join(f"{name} {value:.2f}" for name, value in gap["spent_on"].items())
+            print(f"    gap at {gap['start']:.1f} s, {gap['seconds']:.2f} s: {spent}", flush=True)
+    (out / f"{name}.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+def measure(request: Request, options: RunOptions, out: Path, cold: str) -> None:
+    """Both runs; what is finished is kept whatever comes behind it. cold: first, all or none."""
+    stories = {"light-cold": Story(), "light-warm": Story()}
+    again = options.out.with_name("again.mp4")
+
+    def resumed(file: Path, stop_after: str | None) -> RunOptions:
+        return replace(options, out=file, resume=options.out, stop_after=stop_after)
+
+    with worker_of(stories["light-cold"]) as worker:
+        run_stage(worker, request, replace(options, stop_after="encode"), stories["light-cold"])
+    say("encoded")
+    with worker_of(stories["light-warm"]) as worker:
+        if cold != "none":
+            stop = "first" if cold == "first" else "sample"
+            first = replace(resumed(options.out.with_name("cold.mp4"), stop), resume=options.out)
+            run_stage(worker, request, first, stories["light-cold"], last=False)
+            keep(out, "light-cold", stories["light-cold"])
+        run_stage(worker, request, resumed(again, "sample"), stories["light-warm"])
+        keep(out, "light-warm", stories["light-warm"])
+    with Worker() as worker:
+        finish = replace(resumed(again, None), resume=again)
+        run_stage(worker, request, finish, stories["light-warm"])
+        keep(out, "light-warm", stories["light-warm"])
 
 
 def main() -> int:
@@ -132,60 +170,44 @@ def main() -> int:
     parser.add_argument("--quality", default="light")
     parser.add_argument("--vram-gib", type=float)
     parser.add_argument("--ram-gib", type=float)
-    parser.add_argument("--in-process", action="store_true")
+    parser.add_argument("--cold", choices=("first", "all", "none"), default="first")
     parser.add_argument("--warm", action="store_true")
-    parser.add_argument("--name", default="light-timeline")
     given = parser.parse_args()
+    from lowpeak.benchmarks.light_models import prepare
+
     given.out.mkdir(parents=True, exist_ok=True)
     given.models.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a time limit ends it in good order
     folder = prepare(given.models, given.size, given.device)
+    say("models are there")
     geometry = Geometry(given.width, given.height, given.frames)
     request = Request(geometry, prompt=PROMPT, quality=given.quality, seed=7)
-    video = given.models / f"{given.name}.mp4"
     options = RunOptions(
-        checkpoint=folder,
-        out=video,
-        vram_gib=given.vram_gib,
-        ram_gib=given.ram_gib,
-        device=given.device,
-    )
-    failure = ""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a time limit ends it in good order
+        checkpoint=folder, out=given.models / "light.mp4", vram_gib=given.vram_gib,
+        ram_gib=given.ram_gib, device=given.device,
+    )  # fmt: skip
     try:
         if given.warm:
-            few = replace(
-                options,
-                checkpoint=prepare(given.models, given.size, given.device, blocks=1),
-                out=given.models / "warm.mp4",
-                stop_after="sample",
-            )
+            few = prepare(given.models, given.size, given.device, blocks=1)
             home = os.environ.get("LOWPEAK_HOME", "")
             os.environ["LOWPEAK_HOME"] = str(given.models / "home")  # it teaches the plan nothing
-            generate(request, few, ConsoleHost(), workers=not given.in_process)
+            with Worker() as worker:
+                single = replace(options, checkpoint=few, stop_after="sample")
+                run_stage(worker, request, single, Story())
             os.environ["LOWPEAK_HOME"] = home or str(given.models / "home-2")
-            say("warm")
-        generate(request, options, ConsoleHost(), workers=not given.in_process)
+            for file in RunFiles(options.out).present().values():
+                (given.models / file).unlink()
+            say("kernels are compiled")
+        measure(request, options, given.out, given.cold)
     except BaseException as failed:  # the border of the script: what was measured is kept
-        failure = f"{type(failed).__name__}: {failed}"
         traceback.print_exc()
         print(getattr(failed, "trace", ""), file=sys.stderr)
+        failure = f"{type(failed).__name__}: {failed}"
+        (given.out / "light-failure.txt").write_text(failure, encoding="utf-8")
+        say(failure)
+        return 1
     say("done")
-    keep(given.out, given.name, video, failure)
-    return 1 if failure else 0
-
-
-def keep(out: Path, name: str, video: Path, failure: str) -> None:
-    """The report and its timeline as JSON, the picture beside it."""
-    file = RunFiles(video).report
-    document: dict[str, Any] = {"command": " ".join(sys.argv), "failure": failure}
-    if file.is_file():
-        report = json.loads(file.read_text(encoding="utf-8"))
-        document |= {"timeline": timeline(report), "report": report}
-        (out / f"{name}.svg").write_text(timeline_svg(report), encoding="utf-8")
-        words = {key: document["timeline"][key] for key in ("gaps", "sampling_seconds", "peaks")}
-        print(json.dumps(words, indent=1), flush=True)
-        print("seconds a step:", [p["measured"]["step_seconds"] for p in report["phases"]])
-    (out / f"{name}.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":

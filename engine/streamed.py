@@ -12,6 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from ..kernels.compose import Choice
 from .blocks import BlockSource, BlockStore, BlockStream, FileSource, TensorSource
 from .blocks.layout import Piece
 from .blocks.memory import device_for, named_stream
@@ -24,20 +25,13 @@ from .errors import CheckpointError
 from .kernels_here import KernelOptions, choose_kernels, default_dtype
 from .lora.adapted import is_online
 from .lora.online import attach_branches, online_choice
-from .model.adaln import StepTables
 from .model.config import ModelConfig
 from .model.layout import PackedLayout
-from .model.root import (
-    RootLayers,
-    is_text_only,
-    is_time_only,
-    output_tables,
-    refined_text,
-    root_on,
-)
+from .model.root import RootLayers
 from .model.streamed import BoundPass
 from .model.weights import part_of
 from .planner.types import Placement
+from .prelude import Prelude
 from .sampling.schedules import StepTimes
 from .sampling.solver import ModelFunction
 
@@ -96,6 +90,45 @@ def block_sources(checkpoint: Checkpoint) -> list[BlockSource]:
     ]
 
 
+def choose_for(
+    checkpoint: Checkpoint,
+    device: torch.device,
+    dtype: torch.dtype,
+    kernels: KernelOptions | None = None,
+) -> Choice:
+    """What runs the operations of a checkpoint. Raises KernelUnavailable."""
+    choice = choose_kernels(
+        device,
+        head_dim=checkpoint.config.head_dim,
+        kind=checkpoint.weight_format,
+        dtype=dtype,
+        options=kernels,
+    )
+    return online_choice(choice) if is_online(checkpoint) else choice
+
+
+def open_store(
+    checkpoint: Checkpoint, placement: Placement, device: torch.device, *, whole: bool = False
+) -> BlockStore:
+    """The host side of a placement, which starts to read; whoever asks for it closes it. whole:
+    every block waits in it, also those that the placement has on the device."""
+    layers = checkpoint.config.layers
+    resident, pinned = choose_places(placement, layers)
+    return BlockStore(
+        block_sources(checkpoint),
+        pinned=range(layers) if whole else pinned,
+        first=() if whole else resident,
+        staging=STAGING_BUFFERS,
+        pin=device.type == "cuda",
+        device=device_for(device, compute_stream(device)),
+    )
+
+
+def compute_stream(device: torch.device) -> torch.cuda.Stream | None:
+    """The stream that passes run on, None on a CPU."""
+    return named_stream(device, "compute") if device.type == "cuda" else None
+
+
 class StreamedDenoiser:
     """See engine.denoiser.Denoiser. One placement; a pass with another opens another."""
 
@@ -111,10 +144,12 @@ class StreamedDenoiser:
         open_stream: bool = True,
         capture: bool = True,
         kernels: KernelOptions | None = None,
+        prelude: Prelude | None = None,
     ) -> None:
         """times: the distinct times of every step of the pass. open_stream: start reading blocks
         now; a benchmark puts a stream over a shared store instead. capture: replay a block's
-        kernels as graphs on a CUDA device. kernels: None takes the options of the process. Raises
+        kernels as graphs on a CUDA device. kernels: None takes the options of the process. prelude:
+        of another pass over the same checkpoint, times and device, which its owner closes. Raises
         CheckpointError when the checkpoint has neither tables nor projections for the times,
         KernelUnavailable when nothing can run an operation."""
         config = checkpoint.config
@@ -125,58 +160,27 @@ class StreamedDenoiser:
                 expected=f"{config.layers} blocks",
                 found=total,
             )
-        tables = checkpoint.tables_for(times)
-        if tables is None:
-            raise CheckpointError(
-                "no AdaLN tables for this schedule and no projections to compute them from",
-                file=checkpoint.path,
-                remedy="Fetch the tables of this schedule, or choose a quality that has them.",
-            )
         self.checkpoint, self.config, self.placement = checkpoint, config, placement
         self.device, self.is_cancelled = device, is_cancelled
         self.dtype = dtype or default_dtype(device)
-        self.choice = choose_kernels(
-            device,
-            head_dim=config.head_dim,
-            kind=checkpoint.weight_format,
-            dtype=self.dtype,
-            options=kernels,
-        )
-        if is_online(checkpoint):
-            self.choice = online_choice(self.choice)
+        self.choice = choose_for(checkpoint, device, self.dtype, kernels)
         self.capture = capture
         self._passes: list[BoundPass] = []
-        self._tables = StepTables(tables, config.layers, pin=device.type == "cuda")
-        root = checkpoint.load_root()
-        stored = self._tables.cursor.timesteps
-        self._outputs = output_tables(root, stored, config, self.choice, device, self.dtype)
-        kept = {k: v for k, v in root.items() if not (is_text_only(k) or is_time_only(k))}
-        self._head = root_on(kept, device)
-        del root  # read again when a pass is bound: its refiner would keep 0.8 GB of RAM
         self._resources = ExitStack()
-        self._compute = named_stream(device, "compute") if device.type == "cuda" else None
+        if prelude is None:
+            prelude = Prelude(checkpoint, times, device, self.choice, self.dtype)
+            self._resources.callback(prelude.close)
+        self.prelude = prelude
+        self._compute = compute_stream(device)
         self._calls = device_for(device, self._compute)
-        self._resident, self._pinned = choose_places(placement, config.layers)
+        self._resident, _ = choose_places(placement, config.layers)
         self.stream: BlockStream | None = None
         if open_stream:
             self.open_stream()
 
     def open_store(self, *, whole: bool = False) -> BlockStore:
-        """The host side of this placement. Whoever asks for it closes it. whole: every block waits
-        in it, also those that the placement has on the device."""
-        return BlockStore(
-            block_sources(self.checkpoint),
-            pinned=range(self.config.layers) if whole else self._pinned,
-            first=() if whole else self._resident,
-            staging=STAGING_BUFFERS,
-            pin=self.device.type == "cuda",
-            device=self._calls,
-        )
-
-    @property
-    def pins_everything(self) -> bool:
-        """Every block waits in pinned memory, so another pass can use the same store."""
-        return self.placement.pinned_blocks == self.config.layers
+        """See the function of this name."""
+        return open_store(self.checkpoint, self.placement, self.device, whole=whole)
 
     def open_stream(self, store: BlockStore | None = None) -> None:
         """Start reading and uploading blocks. store: one that its owner keeps for other passes;
@@ -212,9 +216,7 @@ class StreamedDenoiser:
         for bound in self._passes:
             bound.close()
         with torch.inference_mode():
-            embeds = refined_text(
-                self.checkpoint.load_root(), text, self.config, self.choice, self.device, self.dtype
-            )
+            embeds = self.prelude.refined(text)
             if self.device.type == "cuda":  # the refiner's weights leave before the pass allocates;
                 torch.cuda.empty_cache()  # not workspaces: a reader may be merging with one
             bound = BoundPass(
@@ -222,9 +224,9 @@ class StreamedDenoiser:
                 choice=self.choice,
                 stream=self.stream,
                 assemble=self._assemble,
-                layers=RootLayers(self._head, self.choice, self.dtype),
-                outputs=self._outputs,
-                tables=self._tables,
+                layers=RootLayers(self.prelude.head, self.choice, self.dtype),
+                outputs=self.prelude.outputs,
+                tables=self.prelude.tables,
                 layout=layout,
                 text_embeds=embeds,
                 conditions=condition_rows.to(self.device),
@@ -260,7 +262,6 @@ class StreamedDenoiser:
         for bound in self._passes:
             bound.close()
         self._resources.close()
-        self._tables.close()
         free_workspaces(self.device)
 
     def _assemble(self, tensors: Mapping[str, Tensor]):

@@ -2,7 +2,8 @@
 
 Two passes usually have two placements, because a first pass is a quarter of the size and leaves
 room for resident blocks. What is open is kept while the placement stays the same; the host's store
-of blocks is kept longer, from pass to pass, as long as every block is pinned in it.
+of blocks is kept longer, from pass to pass, as long as every block is pinned in it, and so is what
+a pass needs before its first block (prelude.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import torch
 from .blocks import BlockStore
 from .checkpoint.index import Checkpoint
 from .errors import CheckpointError
+from .kernels_here import default_dtype
 from .planner.types import Placement
-from .streamed import StreamedDenoiser
+from .prelude import Prelude
+from .streamed import StreamedDenoiser, choose_for, open_store
 
 
 class StreamedDenoisers:
@@ -36,6 +39,7 @@ class StreamedDenoisers:
         self._checkpoint, self._placements, self._device = checkpoint, placements, device
         self._times = tuple(tuple(step) for step in times)
         self._open: StreamedDenoiser | None = None
+        self._prelude: Prelude | None = None
         self._store, self._whole = store, whole
 
     def for_phase(self, phase: str, is_cancelled: Callable[[], bool]) -> StreamedDenoiser:
@@ -65,22 +69,31 @@ class StreamedDenoisers:
         """Give back weights and buffers. Safe to call twice."""
         self.release()
         self._drop_store()
+        if self._prelude is not None:
+            self._prelude.close()
+            self._prelude = None
 
     def _opened(self, placement: Placement, is_cancelled: Callable[[], bool]) -> StreamedDenoiser:
-        opened = StreamedDenoiser(
-            self._checkpoint,
-            self._times,
-            placement,
-            self._device,
-            is_cancelled=is_cancelled,
-            open_stream=False,
-        )
-        if self._whole or opened.pins_everything:
-            self._store = self._store or opened.open_store(whole=True)
-            opened.open_stream(self._store)
+        checkpoint, device = self._checkpoint, self._device
+        if self._whole or placement.pinned_blocks == checkpoint.config.layers:
+            # Blocks are read while tables and root are.
+            self._store = self._store or open_store(checkpoint, placement, device, whole=True)
         else:
             self._drop_store()
-            opened.open_stream()
+        if self._prelude is None:
+            dtype = default_dtype(device)
+            choice = choose_for(checkpoint, device, dtype)
+            self._prelude = Prelude(checkpoint, self._times, device, choice, dtype)
+        opened = StreamedDenoiser(
+            checkpoint,
+            self._times,
+            placement,
+            device,
+            is_cancelled=is_cancelled,
+            open_stream=False,
+            prelude=self._prelude,
+        )
+        opened.open_stream(self._store)
         return opened
 
     def _drop_store(self) -> None:

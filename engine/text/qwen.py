@@ -83,8 +83,10 @@ class QwenTextEncoder:
         self, prompt: str, *, images: Sequence[Tensor] = (), shown: Sequence[Shown] = ()
     ) -> TextConditioning:
         """See TextEncoder.encode."""
-        tokens = self._open_tokens()
         before = [*pictures_shown(images), *shown]
+        if not before:  # layers are read while the tokenizer is; a vision tower needs their memory
+            self._open_stream()
+        tokens = self._open_tokens()
         counts = [self._rows_of(item) for item in before]
         labels = [item.label for item in before]
         rows = tokens.rows(prompt, shown=list(zip(labels, counts, strict=True)))

@@ -92,10 +92,10 @@ def run(checkpoint, placement, data, *, conditions=False, dtype=None, device=CPU
         def wide(root):
             return {k: v.float() if isinstance(v, torch.Tensor) else v for k, v in root.items()}
 
-        denoiser._head = wide(denoiser._head)
-        denoiser._outputs = output_tables(
+        denoiser.prelude.head = wide(denoiser.prelude.head)
+        denoiser.prelude.outputs = output_tables(
             wide(checkpoint.load_root()),
-            denoiser._tables.cursor.timesteps,
+            denoiser.prelude.tables.cursor.timesteps,
             checkpoint.config,
             denoiser.choice,
             device,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from lowpeak.engine.checkpoint.header import TensorFile
 from lowpeak.engine.denoiser import Denoisers, PlainDenoiser
 from lowpeak.engine.errors import Cancelled
 from lowpeak.engine.events import QuietHost
@@ -82,6 +86,28 @@ def test_every_pass_gets_its_own_placement_and_the_same_bits(models: ModelSet) -
         with models.denoiser(TIMES, {"sample_low": low, "sample_high": high}) as denoisers:
             found.add(latents(sampled(models, denoisers)).sha256)
     assert len(found) == 1
+
+
+def test_what_comes_before_the_blocks_is_read_once_for_both_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_toy(tmp_path / "edge", size="tiny", weight_format="edge-fp8-rowwise", seed=9)
+    models = open_models(tmp_path / "edge", CPU)
+    read: list[str] = []
+    plain = TensorFile.read_many
+
+    def noted(self: TensorFile, names: Any = None, *more: Any) -> dict[str, Tensor]:
+        if self.path.name == "root.safetensors":
+            read.extend(self.tensors if names is None else names)
+        return plain(self, names, *more)
+
+    monkeypatch.setattr(TensorFile, "read_many", noted)
+    other = replace(STREAMED, half_slots=True)
+    placements = {"sample_low": STREAMED, "sample_high": other}
+    with models.denoiser(TIMES, placements) as denoisers:
+        sampled(models, denoisers)
+    root = models.checkpoint.root_file
+    assert root is not None and sorted(read) == sorted(root.tensors)
 
 
 def test_the_upscaler_stops_at_a_layer(models: ModelSet) -> None:
