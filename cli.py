@@ -217,10 +217,10 @@ def generate(
     """Make a video with sound: V.mp4, and V.request.json beside it."""
     from dataclasses import replace
 
-    from .engine.console import console_host, report_text
+    from .engine.console import console_host, hint_to_resume, report_text
     from .engine.inputs import choose_codec, parse_loras, read_prompt, resumed_out
     from .engine.launch import generate as launch
-    from .engine.options import SUFFIXES, RunOptions, check_files, make_folder
+    from .engine.options import SUFFIXES, RunOptions, check_disk, check_files, make_folder
     from .engine.resume import read_request
 
     text = read_prompt(prompt, prompt_file, required=resume is None)
@@ -250,7 +250,8 @@ def generate(
     )  # fmt: skip
     check_files(request, options)
     make_folder(options.out.parent)
-    with console_host(quiet=as_json, preview=preview) as host:
+    check_disk(request, options)
+    with console_host(quiet=as_json, preview=preview) as host, hint_to_resume(options.out):
         report = launch(request, options, host, tuple(notices), workers=workers)
     return Answer(report, report_text(report, options.out))
 
@@ -289,15 +290,18 @@ def toy_checkpoint(
 ) -> Answer:
     """Write synthetic weights in a published layout."""
     from .engine.checkpoint.toy_sizes import check_toy
-    from .engine.options import make_folder
+    from .engine.options import check_device_name, make_folder
 
     check_toy(size, weight_format)
+    check_device_name(device)
     make_folder(folder)
+    from .engine.device import choose_device
     from .engine.toy import write_toy
 
     document = write_toy(
-        folder, size=size, weight_format=weight_format, seed=seed, device=device, blocks=blocks
-    )
+        folder, size=size, weight_format=weight_format, seed=seed,
+        device=choose_device(device).type, blocks=blocks,
+    )  # fmt: skip
     return Answer(document, f"{folder}: {document['bytes'] / 1e9:.3f} GB, {size}, {weight_format}")
 
 

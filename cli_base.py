@@ -45,7 +45,7 @@ def command(group: typer.Typer, name: str) -> Callable[[Callable[..., Answer]], 
             try:
                 answer = body(**options)
             except KeyboardInterrupt:
-                return report_error(Cancelled("start"), as_json=as_json)
+                return report_error(Cancelled(f"`{name}`"), as_json=as_json)
             except LowpeakError as refused:
                 return report_error(refused, as_json=as_json)
             except OSError as refused:  # a path that cannot be read or made; no traceback for that

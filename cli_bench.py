@@ -27,8 +27,8 @@ bench = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
 Width = Annotated[int, typer.Option(help="Pixels, a multiple of 32.")]
 Height = Annotated[int, typer.Option(help="Pixels, a multiple of 32.")]
 Frames = Annotated[int, typer.Option(help="17n+5.")]
-Repeats = Annotated[int, typer.Option(help="Measured repetitions after a warm-up.")]
-TextRows = Annotated[int, typer.Option(help="Rows of the prompt.")]
+Repeats = Annotated[int, typer.Option(min=1, help="Measured repetitions after a warm-up.")]
+TextRows = Annotated[int, typer.Option(min=1, help="Rows of the prompt.")]
 
 
 def _checked(

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from .errors import LowpeakError
 from .events import Event
 from .files import RunFiles, replacing
 from .units import format_gib, format_seconds
@@ -130,6 +131,18 @@ def console_host(*, quiet: bool = False, preview: Path | None = None) -> Iterato
     finally:
         signal.signal(signal.SIGINT, before)
         host.close()
+
+
+@contextmanager
+def hint_to_resume(out: Path) -> Iterator[None]:
+    """Say how to go on when the body fails and left something to go on from."""
+    try:
+        yield
+    except LowpeakError:
+        files = RunFiles(out)
+        if files.report.is_file() and files.kept():
+            say(f"to go on from what was kept: lowpeak generate --resume {files.report} ...")
+        raise
 
 
 def report_text(report: Mapping[str, Any], out: Path) -> str:

@@ -27,9 +27,11 @@ def read_prompt(prompt: str | None, file: Path | None, *, required: bool) -> str
             raise RequestError("give a prompt: --prompt TEXT or --prompt-file FILE", field="prompt")
         return prompt
     try:
-        if file.stat().st_size > MAX_PROMPT_BYTES:
+        with file.open("rb") as stream:  # bounded: a device has no size and no end
+            data = stream.read(MAX_PROMPT_BYTES + 1)
+        if len(data) > MAX_PROMPT_BYTES:
             raise RequestError(f"{file} is larger than 1 MiB: no prompt", field="prompt")
-        text = file.read_text(encoding="utf-8")
+        text = data.decode("utf-8")
     except OSError as missing:
         raise RequestError(f"{file} cannot be read: {missing}", field="prompt") from missing
     except UnicodeDecodeError as damage:

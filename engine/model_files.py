@@ -16,6 +16,7 @@ from .checkpoint.edge_needs import EDGE_FORMATS, schedules_for
 from .checkpoint.hub import plan_pull, pull
 from .checkpoint.inventory import Inventory, model_folders, take_inventory
 from .errors import CheckpointError, RequestError
+from .options import check_device_name
 from .request import QUALITIES
 
 FOLDERS_VARIABLE = "LOWPEAK_MODELS"
@@ -42,7 +43,10 @@ def list_files(
 ) -> Answer:
     """`models list`: exit 0 when nothing is missing, 4 otherwise."""
     found = _inventory(folder, quality, capability, system)
-    return found.as_json(), found.text(), 0 if not found.missing else 4
+    absent = [str(root) for root in models_roots(folder) if not root.exists()]
+    text = "".join(f"note     {root} is not there, so nothing in it was found\n" for root in absent)
+    document = {**found.as_json(), "folders_not_there": absent}
+    return document, text + found.text(), 0 if not found.missing else 4
 
 
 def pull_files(
@@ -114,6 +118,11 @@ def convert_files(
         if given is not None and not given.exists():
             raise CheckpointError("checkpoint is not there", file=given)
     times = schedules_for(qualities)
+    if device is not None:
+        check_device_name(device)
+        from .device import choose_device
+
+        device = choose_device(device).type
     from .checkpoint.convert import convert, describe
 
     result = convert(

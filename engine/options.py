@@ -6,17 +6,20 @@ what needs a header or a card is found by the run itself.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from .errors import CheckpointError, RequestError
+from .errors import CheckpointError, DoesNotFit, RequestError, Shortage
 from .planner.adapters import MODES
 from .request import Request
 
 DEVICES = ("auto", "cpu", "cuda")
+VIDEO_CHANNELS, AUDIO_VALUES = 24, 64  # float32 values of a latent: [24, F, h, w] and [32, 2, A]
+SPARE_BYTES = 1 << 20
 STOPS = ("encode", "first", "sample")
 SUFFIXES = {"h264": ".mp4", "h264_nvenc": ".mp4", "webm": ".webm", "png": ""}
 
@@ -100,6 +103,19 @@ def check_files(request: Request, options: RunOptions) -> None:
             if file is not None and not Path(file).is_file():
                 found = "a folder" if Path(file).is_dir() else "not there"
                 raise RequestError(f"{file} is {found}", field=name)
+
+
+def check_disk(request: Request, options: RunOptions) -> None:
+    """Raise DoesNotFit where not even the latents could be kept, before anything is sampled."""
+    size = request.geometry
+    latents = 4 * (
+        VIDEO_CHANNELS * size.latent_frames * size.latent_height * size.latent_width
+        + AUDIO_VALUES * size.audio_latents
+    )
+    need = 2 * latents + SPARE_BYTES  # both passes; conditioning, report and video are smaller
+    free = shutil.disk_usage(options.out.parent).free
+    if free < need:
+        raise DoesNotFit([Shortage("disk", "sample_high", need, free)])
 
 
 def make_folder(folder: Path) -> None:

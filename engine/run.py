@@ -288,6 +288,9 @@ def closing_report(
     except KeyboardInterrupt as interrupt:
         attempt.update(outcome="Cancelled")
         raise Cancelled("the run", saved=sorted(report.files.values())) from interrupt
+    except Cancelled as stopped:
+        attempt.update(outcome="Cancelled", message=str(stopped))
+        raise Cancelled(stopped.where, saved=sorted(report.files.values())) from stopped
     except LowpeakError as failure:
         attempt.update(outcome=type(failure).__name__, message=str(failure))
         raise

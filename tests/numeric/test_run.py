@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 
 from lowpeak import cli
 from lowpeak.engine import media_encode, stages
+from lowpeak.engine.console import hint_to_resume
 from lowpeak.engine.errors import (
     Cancelled,
     CheckpointError,
@@ -174,11 +175,12 @@ def test_a_cancelled_first_pass_leaves_nothing(checkpoint: Path, tmp_path: Path)
 
 
 def test_a_cancelled_second_pass_keeps_the_first_and_goes_on_from_it(
-    checkpoint: Path, sampled: Path, tmp_path: Path
+    checkpoint: Path, sampled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "v.mp4"
-    with pytest.raises(Cancelled):
+    with pytest.raises(Cancelled, match=r"Kept: .*v\.first\.safetensors"), hint_to_resume(out):
         run_request(SMALL, options(checkpoint, out), CancelledAt("sample_high", 0))
+    assert f"generate --resume {RunFiles(out).report}" in capsys.readouterr().err
     names = {file.name for file in tmp_path.iterdir()}
     assert names == {"v.first.safetensors", "v.conditioning.safetensors", "v.request.json"}
     report = json.loads(RunFiles(out).report.read_text())
