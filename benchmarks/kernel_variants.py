@@ -73,26 +73,35 @@ def inverse() -> None:
 
 
 def scans() -> None:
-    t = torch.randn(10, H, D, D, device="cuda") * 0.05
-    j = torch.randn(10, H, D, D, device="cuda")
+    """One chunk and a group of four in one launch; then the reverse scan of fifteen chunks."""
+    t = torch.randn(25, H, D, D, device="cuda") * 0.05
+    j = torch.randn(25, H, D, D, device="cuda")
     state = torch.randn(H, D, D, device="cuda")
-    ft, fj = torch.empty_like(state), torch.empty_like(state)
-    for rows, warps, precision in (
-        (32, 4, "tf32x3"),
-        (64, 4, "tf32x3"),
-        (64, 8, "tf32x3"),
-        (128, 8, "tf32x3"),
-    ):
+    kept = [torch.randn(15, H, D, D, device="cuda") * 0.05 for _ in "stj"]
+    for chunks, (rows, warps) in itertools.product((1, 4), ((32, 4), (64, 4), (64, 8), (128, 8))):
 
-        def fn(r=rows, w=warps, p=precision):
-            delta._scan[(H, D // r, 3)](
-                state, t, j, ft, fj, H, 0, 5, 10, D=D, ROWS=r, PRECISION=p, num_warps=w
-            )
+        def fn(n=chunks, r=rows, w=warps):
+            delta._scan[(H, D // r, 1 + 2 * n)](
+                state, t, j, *kept, H, 25, 0, n, 5, 0, 5 * n,
+                D=D, ROWS=r, W=64, PRECISION="tf32x3", num_warps=w,
+            )  # fmt: skip
 
         try:
-            print(f"scan rows {rows} warps {warps} {precision} {ms(fn):.3f} ms", flush=True)
+            print(f"scan chunks {chunks} rows {rows} warps {warps} {ms(fn):.3f} ms", flush=True)
         except Exception as failed:
-            print("scan", rows, warps, precision, str(failed)[:80], flush=True)
+            print("scan", chunks, rows, warps, str(failed)[:80], flush=True)
+    for rows, warps in ((16, 4), (32, 4), (64, 4), (64, 8), (128, 8)):
+
+        def back(r=rows, w=warps):
+            delta._scan_back[(H, D // r)](
+                state, kept[1], kept[2], H, 15,
+                D=D, ROWS=r, W=64, PRECISION="tf32x3", num_warps=w,
+            )  # fmt: skip
+
+        try:
+            print(f"scan back rows {rows} warps {warps} {ms(back):.3f} ms", flush=True)
+        except Exception as failed:
+            print("scan back", rows, warps, str(failed)[:80], flush=True)
 
 
 def convolutions() -> None:
