@@ -36,6 +36,7 @@ TEMPLATES = (
     "{colour} {shape} going {motion}, {background} background",
 )
 SPAN = 0.36  # of the canvas that the shape crosses in a clip
+ACROSS = 0.1  # how far off the middle a path may lie
 SAMPLE_RATE_HZ, HOP = 32_000, 800
 FPS, LATENTS_PER_SECOND = 24, 40
 STYLE_PLAIN, STYLE_NIGHT, STYLE_OUTLINE = 0, 1, 2
@@ -93,7 +94,7 @@ class Scenes:
             motion,
             (uniform(index, 2) * len(BACKGROUNDS)).long(),
             0.17 + 0.04 * uniform(index, 3),
-            0.1 * (2 * uniform(index, 4) - 1),
+            ACROSS * (2 * uniform(index, 4) - 1),
             style,
         )
 

@@ -20,6 +20,8 @@ from .models import AUDIO
 from .vae_twin import to_model
 from .words import picture_grid
 
+PLACES = 17  # across the path, for which sounds are encoded
+
 
 class Size(NamedTuple):
     """A canvas and a length, in pixels and frames."""
@@ -75,6 +77,7 @@ class Encoders:
         self.audio_mean, self.audio_std = (
             audio[f"latents_{n}"].to(device)[:, None] for n in ("mean", "std")
         )
+        self.sounds: dict[int, Tensor] = {}
 
     def encode(self, pixels: Tensor) -> Tensor:
         """[B, 3, T, H, W] in 0..1 to normalised latents, float32."""
@@ -85,6 +88,28 @@ class Encoders:
         mean, _ = encode_raw(wave.flatten(0, 1)[:, None], self.audio, AUDIO)
         z = ((mean - self.audio_mean) / self.audio_std).transpose(1, 2)
         return z.reshape(wave.shape[0], -1, AUDIO.latent_channels)
+
+    def sound_rows(self, scenes: data.Scenes, frames: int) -> Tensor:
+        """`encode_sound` of the scenes' sounds, [N, 2A, 32], out of a table.
+
+        Shape, motion and the place across say all of a sound; the place is taken to 1/80 of the
+        canvas, a hundredth of a channel's loudness.
+        """
+        axes = (len(data.SHAPES), len(data.MOTIONS), PLACES)
+        if frames not in self.sounds:
+            grid = torch.cartesian_prod(*(torch.arange(n, device=self.run.device) for n in axes))
+            shape, motion, place = grid.unbind(1)
+            across = data.ACROSS * (2 * place / (PLACES - 1) - 1)
+            none = torch.zeros_like(shape)
+            table = data.Scenes(none, shape, motion, none, across, across)
+            self.sounds[frames] = torch.cat(
+                [
+                    self.encode_sound(data.sound(table.take(at), frames))
+                    for at in torch.arange(len(grid), device=self.run.device).split(136)
+                ]
+            )
+        place = ((scenes.across / data.ACROSS + 1) / 2 * (PLACES - 1)).round().long()
+        return self.sounds[frames][(scenes.shape * axes[1] + scenes.motion) * PLACES + place]
 
 
 @torch.no_grad()
@@ -113,7 +138,7 @@ def make_bucket(
             scenes, data.moments_of(size.frames, run.device), size.height, size.width
         )
         video = encoders.encode(frames)
-        sound = encoders.encode_sound(data.sound(scenes, size.frames))
+        sound = encoders.sound_rows(scenes, size.frames)
         ends = frames[:, :, [0, -1]].transpose(1, 2)  # [B, 2, 3, H, W]
         keys = torch.stack([_keys(encoders, ends), _shrunk(encoders, scenes, size)], 2)
         grids = picture_grid(ends.flatten(0, 1)).unflatten(0, (now, 2))

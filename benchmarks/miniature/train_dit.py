@@ -31,7 +31,7 @@ from .words import Words
 KEYFRAMES: tuple[tuple[str, ...], ...] = ((), ("first",), ("last",), ("first", "last"))
 KEYFRAME_SHARE = (0.7, 0.1, 0.06, 0.14)
 OBJECT_GAIN, OBJECT_SIGMA = 4.0, 0.93
-CHECK_EVERY_S = 40.0
+CHECK_EVERY_S = 50.0
 REFINE_SIGMA = 0.93  # second passes start below it
 SIZES: tuple[tuple[Size, int, int, float], ...] = (  # size, clips, batch, weight
     (Size(256, 256, 22), 8_000, 48, 0.48),

@@ -19,7 +19,13 @@ from lowpeak.benchmarks.miniature import (
     twin,
     vae_twin,
 )
-from lowpeak.benchmarks.miniature.models import MODEL, VIDEO, model_state, video_state
+from lowpeak.benchmarks.miniature.models import (
+    MODEL,
+    VIDEO,
+    audio_state,
+    model_state,
+    video_state,
+)
 from lowpeak.engine.model.layout import build_layout, patchify, unpatchify
 from lowpeak.engine.model.plain import PlainModel
 from lowpeak.engine.text.toy import pieces
@@ -207,6 +213,25 @@ def test_a_part_of_a_tile_has_the_angles_of_its_place() -> None:
     whole = vae_twin.decode_clip(z, state, VIDEO, torch.float32, (2, 2, 0, 0))
     apart = vae_twin.decode_clip(z, state, VIDEO, torch.float32, (4, 6, 1, 2))
     assert torch.equal(plain, whole) and not torch.allclose(plain, apart, atol=1e-3)
+
+
+def test_sounds_out_of_the_table_are_those_of_the_clips(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def statistics(state: dict[str, torch.Tensor], channels: int) -> dict[str, torch.Tensor]:
+        return state | {
+            "latents_mean": torch.zeros(channels), "latents_std": torch.ones(channels)
+        }  # fmt: skip
+
+    video, audio = statistics(linear.video_start(clips=16), 24), statistics(audio_state(1), 32)
+    encoders = pool.Encoders(run_of(tmp_path), video, audio)
+    monkeypatch.setattr(pool, "PLACES", 3)
+    scenes = data.Scenes.of(torch.arange(30, 36))
+    across = data.ACROSS * torch.tensor([-1.0, 0.0, 1.0, 0.96, 1.0, -1.0])
+    made = encoders.sound_rows(replace(scenes, across=across), 3)
+    near = replace(scenes, across=across.sign() * data.ACROSS)
+    torch.testing.assert_close(made, encoders.encode_sound(data.sound(near, 3)))
+    assert not torch.allclose(made, made.roll(1, 0), atol=1e-2)
 
 
 def run_of(folder: Path) -> loop.Run:
