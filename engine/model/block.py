@@ -13,6 +13,7 @@ formulas: chunk-major.md; model sheet a.8 and b.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import torch
@@ -207,17 +208,13 @@ class ChunkMajorBlock:
         self.small = self.w.small_read()
         self.ring.restart()
         self._load_keys(0)
-        waiting: Callable[[], None] | None = None
+        waiting: deque[Callable[[], None]] = deque()
         for index in range(c.groups):
-            finish = self._read_group(index, dense)
-            if waiting:
-                waiting()
-            waiting = finish
-            if not self.ahead:
-                waiting()
-                waiting = None
-        if waiting:
-            waiting()
+            waiting.append(self._read_group(index, dense))
+            if len(waiting) > self.ahead:
+                waiting.popleft()()  # not by a name: it would keep its rows through the next group
+        while waiting:
+            waiting.popleft()()
         x = self.residual.load(0, c.global_rows)
         y, _ = self._modulated(x, 0, self.w.norm, 0, kind="plain")
         logits = self._small(y)[:, : c.heads]
