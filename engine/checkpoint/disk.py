@@ -28,10 +28,10 @@ class InputFile:
     def __init__(self, file: TensorFile) -> None:
         self.path = file.path
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-        self._cached = os.open(file.path, flags)
+        self._ordinary = os.open(file.path, flags)
         self._direct, self._past_cache = -1, False
         try:
-            current = FileIdentity.of(os.fstat(self._cached))
+            current = FileIdentity.of(os.fstat(self._ordinary))
             if current != file.identity:
                 raise_changed(file.path, file.identity, current)
             if hasattr(os, "RWF_NOWAIT") and hasattr(os, "O_DIRECT"):
@@ -42,22 +42,30 @@ class InputFile:
             self.close()
             raise
 
-    def cached(self, view: memoryview, start: int) -> int:
-        """Read into `view` what lies in the page cache from byte `start`; returns the bytes.
+    def is_cached(self, start: int, stop: int) -> bool:
+        """Whether the page cache holds both ends of a range; true where nothing goes past it.
 
-        Everything, where the file system has no other way.
+        One byte each: asking for more would make the system fetch what it has not.
         """
+        try:
+            return all(
+                not self._past_cache
+                or os.preadv(self._ordinary, [bytearray(1)], place, os.RWF_NOWAIT)
+                for place in (start, stop - 1)
+            )
+        except BlockingIOError:
+            return False
+        except OSError as refused:
+            if refused.errno not in _REFUSED:
+                raise
+            self._past_cache = False
+            return True
+
+    def ordinary(self, view: memoryview, start: int) -> int:
+        """Read into `view` from byte `start`; returns the bytes."""
         done = 0
         while done < len(view):
-            try:
-                got = self._read(view[done:], start + done)
-            except BlockingIOError:
-                break
-            except OSError as refused:
-                if not self._past_cache or refused.errno not in _REFUSED:
-                    raise
-                self._past_cache = False
-                continue
+            got = self._read(view[done:], start + done)
             if not got:
                 break
             done += got
@@ -65,7 +73,7 @@ class InputFile:
 
     def direct(self, view: memoryview, start: int, stop: int) -> int:
         """Read from the disk; view and start at whole pages. Returns the bytes up to `stop`, none
-        where the file system refuses: then `cached` reads everything."""
+        where the file system refuses."""
         done, whole = start, round_up(stop, PAGE_BYTES)
         while done < stop and self._past_cache:
             try:
@@ -82,15 +90,13 @@ class InputFile:
 
     def close(self) -> None:
         """Safe to call twice."""
-        for descriptor in {self._cached, self._direct} - {-1}:
+        for descriptor in {self._ordinary, self._direct} - {-1}:
             os.close(descriptor)
-        self._cached = self._direct = -1
+        self._ordinary = self._direct = -1
 
     def _read(self, view: memoryview, start: int) -> int:
-        if self._past_cache:
-            return os.preadv(self._cached, [view], start, os.RWF_NOWAIT)
         if hasattr(os, "preadv"):
-            return os.preadv(self._cached, [view], start)
+            return os.preadv(self._ordinary, [view], start)
         with open(self.path, "rb", buffering=0) as file:
             file.seek(start)
             return file.readinto(view) or 0

@@ -194,17 +194,14 @@ class Lanes:
         view = memoryview(place.numpy())
         with self.meter.timed("read.file_thread_seconds"):
             try:
-                done = file.cached(view, first)
-                if done < count:
-                    base = (first + done) - (first + done) % PAGE_BYTES
-                    skip = base - (first - shift)
-                    buffer = memoryview(lane.buffer.tensor.numpy())[skip:]
-                    got = max(base + file.direct(buffer, base, first + count) - first, done)
+                done = 0
+                if not file.is_cached(first, first + count):
+                    buffer = memoryview(lane.buffer.tensor.numpy())
+                    done = max(file.direct(buffer, first - shift, first + count) - shift, 0)
                     if place is target:
-                        place[done:got] = own[done:got]
-                    self.meter.add("read.disk_bytes", got - done)
-                    done = got
-                done += file.cached(view[done:], first + done)
+                        place[:done] = own[:done]
+                    self.meter.add("read.disk_bytes", done)
+                done += file.ordinary(view[done:], first + done)
             except OSError as failed:
                 raise CheckpointError(
                     f"cannot read: {failed.strerror}", file=file.path, tensor=source.name
@@ -271,8 +268,8 @@ class _Content:
             index += 1
 
     def name_at(self, byte: int) -> str:
-        """The tensor that holds a byte."""
-        return self.names[bisect_right(self.starts, byte) - 1]
+        """The tensor that holds a byte; the first one for the header."""
+        return self.names[max(bisect_right(self.starts, byte) - 1, 1)]
 
 
 def _place(item: tuple[str, Source]) -> tuple[str, int]:

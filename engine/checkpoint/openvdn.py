@@ -81,11 +81,11 @@ class MergingReader:
     def parts(self, block: int | None) -> Iterator[Part]:
         """What `block_tensors`, or `root_tensors` for None, give: to be read in a few parts."""
         sources = self.root if block is None else self.blocks[block]
+        groups = part_groups(sources)
         if block is None:
-            names = sorted(sources, key=lambda name: not name.startswith("time_embedder."))
-            groups = list(groups_by_bytes((n, sources[n].span.nbytes) for n in names))
-        else:
-            groups = part_groups(sources)
+            times = [name for name in sources if name.startswith("time_embedder.")]
+            others = [(n, s.span.nbytes) for n, s in sources.items() if n not in times]
+            groups = [times, *groups_by_bytes(others)]
         for group in groups:
             yield self._part(block, {name: sources[name] for name in group})
 

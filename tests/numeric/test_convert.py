@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 import torch
 
 from lowpeak.engine.checkpoint import convert as module
+from lowpeak.engine.checkpoint import lanes, parts
 from lowpeak.engine.checkpoint.adapters import TILE_ROWS, add_low_rank
 from lowpeak.engine.checkpoint.assemble import plain_state
 from lowpeak.engine.checkpoint.convert import convert
@@ -182,6 +185,66 @@ def test_a_damaged_block_of_an_earlier_attempt_is_made_again(toys, tmp_path) -> 
     block.write_bytes(block.read_bytes()[:-10])
     convert(toys["openvdn"], tmp_path / "a", format="edge-fp8")
     convert(toys["openvdn"], tmp_path / "b", format="edge-fp8")
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+
+
+def test_what_a_killed_attempt_left_half_written_is_removed(toys, tmp_path) -> None:
+    def stop(done: int, count: int, what: str) -> None:
+        if what == "block 1":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        convert(toys["openvdn"], tmp_path / "a", progress=stop)
+    half = next((tmp_path / "a").rglob("blocks")) / ".01.safetensors.4711.part"
+    half.write_bytes(b"half of it")
+    convert(toys["openvdn"], tmp_path / "a")
+    convert(toys["openvdn"], tmp_path / "b")
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+
+
+@pytest.mark.parametrize("source", ["openvdn", "comfy", "edge-int8"])
+def test_parts_of_any_size_give_the_same_bytes(toys, tmp_path, monkeypatch, source) -> None:
+    convert(toys[source], tmp_path / "a", projections=True)
+    monkeypatch.setattr(parts, "PART_BYTES", 2000)
+    monkeypatch.setattr(lanes, "PIECE_BYTES", 4096)
+    result = convert(toys[source], tmp_path / "b", projections=True)
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+    stages = result["stages"]
+    assert stages["write.bytes"] <= result["bytes"] and stages["seconds"] > 0
+    names = ("read", "compute", "write")
+    assert all(stages[f"{name}.busy_seconds"] > 0 for name in names)
+
+
+@pytest.mark.parametrize("block", [0, 1])
+def test_a_disk_that_fills_up_midway_keeps_finished_blocks(
+    toys, tmp_path, monkeypatch, block
+) -> None:
+    pwrite, opened = os.pwrite, os.open
+    full: set[int] = set()
+
+    def note(path, flags, *rest):
+        descriptor = opened(path, flags, *rest)
+        full.discard(descriptor)
+        if f".{block:02d}.safetensors" in str(path) and "blocks" in str(path):
+            full.add(descriptor)
+        return descriptor
+
+    def write(descriptor, view, start):
+        if descriptor in full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return pwrite(descriptor, view, start)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", note)
+        patch.setattr(os, "pwrite", write)
+        with pytest.raises(CheckpointError, match="No space left") as caught:
+            convert(toys["openvdn"], tmp_path / "a")
+    assert caught.value.file.endswith(f"blocks/{block:02d}.safetensors") and caught.value.tensor
+    assert not list(tmp_path.rglob("*.part"))
+    seen: list[str] = []
+    convert(toys["openvdn"], tmp_path / "a", progress=lambda *a: seen.append(a[2]))
+    assert seen == ["root", *(f"block {i}" for i in range(block, 2)), "manifest"]
+    convert(toys["openvdn"], tmp_path / "b")
     assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,14 @@ from lowpeak.engine.checkpoint.lanes import Lanes
 from lowpeak.engine.checkpoint.sources import Source
 from lowpeak.engine.errors import CheckpointError
 
-WAYS = ("as it is", "no direct file", "direct refused later", "short pieces", "no positions")
+WAYS = (
+    "as it is",
+    "no direct file",
+    "direct refused later",
+    "no asking",
+    "short pieces",
+    "no positions",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +55,12 @@ def use_way(way: str, monkeypatch) -> None:
         return opened(path, flags, *rest)
 
     def refuse_reads(descriptor, buffers, start, flags=0):
-        if flags or os.O_DIRECT & _flags(descriptor):
+        if os.O_DIRECT & _flags(descriptor):
+            raise OSError(errno.EINVAL, "not here")
+        return preadv(descriptor, buffers, start, flags)
+
+    def refuse_asking(descriptor, buffers, start, flags=0):
+        if flags:
             raise OSError(errno.EOPNOTSUPP, "not here")
         return preadv(descriptor, buffers, start, flags)
 
@@ -61,9 +74,13 @@ def use_way(way: str, monkeypatch) -> None:
     elif way == "direct refused later":
         monkeypatch.setattr(os, "preadv", refuse_reads)
         monkeypatch.setattr(os, "pwrite", refuse_writes)
+    elif way == "no asking":
+        monkeypatch.setattr(os, "preadv", refuse_asking)
     elif way == "short pieces":  # a page at most; a kernel may always do less than it is asked
         monkeypatch.setattr(
-            os, "preadv", lambda d, b, s, f=0: preadv(d, [b[0][: disk.PAGE_BYTES]], s, f)
+            os,
+            "preadv",
+            lambda d, b, s, f=0: preadv(d, [memoryview(b[0])[: disk.PAGE_BYTES]], s, f),
         )
         monkeypatch.setattr(os, "pwrite", lambda d, v, s: pwrite(d, v[: disk.PAGE_BYTES], s))
     elif way == "no positions":
@@ -105,9 +122,44 @@ def test_files_have_the_bytes_of_the_plain_writer_and_come_back(
             assert torch.equal(bytes_of(got), bytes_of(tensor)), name
         values = both.meter.values
         assert values["read.bytes"] == sum(tensor.nbytes for tensor in tensors.values())
-        if way == "as it is" and hasattr(os, "RWF_NOWAIT"):
-            assert values.get("read.disk_bytes", 0) <= values["read.bytes"]
         assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("staged", [True, False])
+def test_what_the_cache_does_not_hold_is_read_past_it(tmp_path, staged) -> None:
+    tensors, path = random_tensors(7), tmp_path / "x.safetensors"
+    write_tensors(path, tensors)
+    file, arena = read_header(path), Arena()
+    drop_from_cache(path)
+    if not reads_past_cache(path):
+        pytest.skip("this file system cannot read past the page cache")
+    drop_from_cache(path)  # asking makes the system fetch a few pages
+    with Lanes() as both:
+        both.staged = staged
+        found = both.load({name: Source(file, name) for name in tensors}, arena)
+        assert both.meter.values["read.disk_bytes"] > 0
+        drop = both.meter.values["read.disk_bytes"]
+        path.read_bytes()
+        again = both.load({name: Source(file, name) for name in tensors}, Arena())
+        assert both.meter.values["read.disk_bytes"] == drop, "now the cache has it"
+    for name, tensor in tensors.items():
+        assert torch.equal(bytes_of(found[name]), bytes_of(tensor)), name
+        assert torch.equal(bytes_of(again[name]), bytes_of(tensor)), name
+
+
+def reads_past_cache(path: Path) -> bool:
+    """Whether a dropped file is really out of the cache, and direct reads are possible."""
+    if not (hasattr(os, "RWF_NOWAIT") and hasattr(os, "O_DIRECT")):
+        return False
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+        with open(path, "rb") as file:
+            os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def drop_from_cache(path: Path) -> None:
@@ -196,6 +248,32 @@ def cut(preadv, last, descriptor, buffers, start, flags):
     if start >= last:
         return 0
     return min(preadv(descriptor, buffers, start, flags), last - start)
+
+
+def test_nothing_is_on_its_way_when_a_failure_comes_out(tmp_path, monkeypatch) -> None:
+    """Else a descriptor would be closed, and perhaps opened anew, under a piece."""
+    path, preadv = tmp_path / "x.safetensors", os.preadv
+    write_tensors(path, random_tensors(2))
+    file, running, finished = read_header(path), [], []
+
+    def one_fails(descriptor, buffers, start, flags=0):
+        running.append(start)
+        if len(running) == 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        time.sleep(0.05)
+        got = preadv(descriptor, buffers, start, flags)
+        finished.append(start)
+        return got
+
+    monkeypatch.setattr(disk.InputFile, "is_cached", lambda self, start, stop: True)
+    monkeypatch.setattr(os, "preadv", one_fails)
+    with Lanes() as both:
+        with pytest.raises(CheckpointError, match="cannot read"):
+            both.load({"long": Source(file, "long")}, Arena())
+        count = len(finished)
+        assert len(running) == count + 1
+        time.sleep(0.1)
+        assert len(finished) == count
 
 
 def test_reading_can_be_stopped(tmp_path) -> None:
