@@ -9,6 +9,7 @@ thread, so nothing falls between two samples.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,10 +65,17 @@ class Meter:
             measured.ram_clean_bytes = None if host is None else host.clean_bytes
 
     def device_bytes(self) -> int | None:
-        """Device memory in use now, None without a device of its own."""
+        """Device memory that this process holds now, None without a device of its own.
+
+        The driver's own figure where it tells processes apart (not in most containers, not on
+        Windows); else the allocator's and what lies outside it, libraries and graphs included.
+        """
         if self.device.type != "cuda":
             return None
-        return torch.cuda.memory_reserved(self.device) + self.context_bytes
+        told = process_card_bytes(self.device)
+        if told is not None:
+            return told
+        return torch.cuda.memory_reserved(self.device) + self._outside_bytes()
 
     def _make_context(self) -> int:
         """Create the CUDA context and load the matrix library; the device memory they take.
@@ -91,6 +99,20 @@ class Meter:
         if self.context_bytes and outside_bytes > self.context_bytes + MOST_GROWTH_BYTES:
             return self.context_bytes
         return max(self.context_bytes, outside_bytes)
+
+
+def process_card_bytes(device: torch.device) -> int | None:
+    """Device memory of this process as the driver counts it, None when it does not tell."""
+    try:
+        pynvml.nvmlInit()
+        uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+        card = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        for item in pynvml.nvmlDeviceGetComputeRunningProcesses(card):
+            if item.pid == os.getpid() and item.usedGpuMemory:
+                return int(item.usedGpuMemory)
+    except (AttributeError, RuntimeError, pynvml.NVMLError):
+        return None
+    return None
 
 
 def resident_bytes() -> int:
