@@ -16,7 +16,8 @@ import inspect
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,8 @@ Progress = Callable[[int, int, str], None]  # bytes done, bytes in all, file
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file of a part as the server announces it. sha256 of None: not a large file."""
+    """One file of a part as the server announces it. sha256 of None: not a large file; git_oid is
+    the hash that git knows such a one by, None where the server does not say."""
 
     part: str
     repo: str
@@ -44,6 +46,16 @@ class RemoteFile:
     size_bytes: int
     sha256: str | None
     target: Path
+    git_oid: str | None = None
+
+    @property
+    def staged_name(self) -> str:
+        """Name of its partial transfer. The commit stands for the content where no hash does."""
+        key = self.sha256
+        if key is None:
+            words = f"{self.repo} {self.revision} {self.path}"
+            key = hashlib.sha256(words.encode()).hexdigest()
+        return f"{key}.incomplete"
 
 
 @dataclass(frozen=True)
@@ -122,9 +134,28 @@ def pull(
     it is asked once. Raises RequestError without it, DoesNotFit for a full disk, CheckpointError
     for a refused, interrupted or wrong transfer. What was fetched stays and the next call goes on.
     """
-    record = read_record(plan.models)
-    _accept(plan, record, accept_licence)
+    _accept(plan, read_record(plan.models), accept_licence)
     _check_disk(plan)
+    with _alone(plan.models):
+        _fetch_all(plan, endpoint, token, progress)
+    return {
+        "fetched": [str(file.target) for file in plan.files],
+        "bytes": plan.download_bytes,
+        "present": [str(file.target) for file in plan.present],
+    }
+
+
+def _fetch_all(
+    plan: PullPlan, endpoint: str | None, token: str | None, progress: Progress | None
+) -> None:
+    """Fetch, check and record file by file. What was hashed and found right is noted first."""
+    record = read_record(plan.models)
+    for file in plan.present:
+        known = record["files"].get(_key(file, plan.models))
+        if known is not None:
+            known["mtime_ns"] = file.target.stat().st_mtime_ns
+    if plan.present:
+        _write_record(plan.models, record)
     done_bytes = 0
     for file in plan.files:
         if progress is not None:
@@ -144,15 +175,10 @@ def pull(
             "revision": file.revision,
             "bytes": file.size_bytes,
             "sha256": digest,
+            "mtime_ns": file.target.stat().st_mtime_ns,
         }
         _write_record(plan.models, record)
         done_bytes += file.size_bytes
-    shutil.rmtree(plan.models / STAGING, ignore_errors=True)
-    return {
-        "fetched": [str(file.target) for file in plan.files],
-        "bytes": plan.download_bytes,
-        "present": [str(file.target) for file in plan.present],
-    }
 
 
 def read_record(models: Path) -> dict[str, Any]:
@@ -209,21 +235,47 @@ def _files_of(
         if not target.resolve().is_relative_to((models / part.target).resolve()):
             raise CheckpointError("the server names a file outside its folder", file=item.rfilename)
         sha256 = item.lfs.sha256 if item.lfs is not None else None
+        oid = item.blob_id if isinstance(item.blob_id, str) and sha256 is None else None
         yield RemoteFile(
-            part.key, part.repo, str(info.sha), item.rfilename, item.size or 0, sha256, target
+            part.key, part.repo, str(info.sha), item.rfilename, item.size or 0, sha256, target, oid
         )
 
 
 def _is_present(file: RemoteFile, record: Mapping[str, Any], models: Path) -> bool:
-    """Right size, and either the recorded hash or, for files found here, a fresh one."""
+    """Right size, and either the recorded hash, if nobody wrote to it since, or a fresh one."""
     if not file.target.is_file() or file.target.stat().st_size != file.size_bytes:
         return False
     known = record["files"].get(_key(file, models))
-    if known is not None and file.sha256 is not None:
-        return bool(known.get("sha256") == file.sha256)
-    if file.sha256 is None:
-        return known is not None and known.get("revision") == file.revision
-    return hash_file(file.target) == file.sha256
+    if known is not None:
+        touched = known.get("mtime_ns") not in (None, file.target.stat().st_mtime_ns)
+        if touched and known.get("sha256") != hash_file(file.target):
+            return False
+        if file.sha256 is not None:
+            return bool(known.get("sha256") == file.sha256)
+        return bool(known.get("revision") == file.revision)
+    return file.sha256 is not None and hash_file(file.target) == file.sha256
+
+
+@contextmanager
+def _alone(models: Path) -> Iterator[None]:
+    """Keep a second pull out: two would write into one partial file. Staging goes when empty."""
+    from filelock import FileLock, Timeout
+
+    staged = models / STAGING
+    staged.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(staged / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise CheckpointError(
+            "another pull into this folder is running", file=models, remedy="Let it end first."
+        ) from None
+    try:
+        yield
+    finally:
+        if not any(staged.glob("*.incomplete")):
+            shutil.rmtree(staged, ignore_errors=True)
+        lock.release()
 
 
 def _accept(plan: PullPlan, record: dict[str, Any], accept_licence: bool) -> None:
@@ -242,8 +294,8 @@ def _accept(plan: PullPlan, record: dict[str, Any], accept_licence: bool) -> Non
 
 def _check_disk(plan: PullPlan) -> None:
     existing = next(f for f in (plan.models, *plan.models.parents) if f.exists())
-    staged = plan.models / STAGING
-    there = sum(p.stat().st_size for p in staged.rglob("*") if p.is_file())
+    staged = [plan.models / STAGING / file.staged_name for file in plan.files]
+    there = sum(path.stat().st_size for path in staged if path.is_file())
     free = shutil.disk_usage(existing).free
     need = plan.download_bytes - there
     if plan.files and need + SPARE_BYTES > free:
@@ -262,10 +314,7 @@ def _fetch(
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import build_hf_headers
 
-    # Files that are not large have no hash; the commit stands for their content.
-    name = file.sha256 or hashlib.sha256(f"{file.repo} {file.revision} {file.path}".encode())
-    key = name if isinstance(name, str) else name.hexdigest()
-    partial = models / STAGING / f"{key}.incomplete"
+    partial = models / STAGING / file.staged_name
     partial.parent.mkdir(parents=True, exist_ok=True)
     url = hf_hub_url(file.repo, file.path, revision=file.revision, endpoint=endpoint)
     headers = build_hf_headers(token=token)
@@ -283,6 +332,8 @@ def _fetch(
                 if "tqdm_class" in inspect.signature(http_get).parameters:  # since version 1
                     options["tqdm_class"] = _progress_class(advance)
                 http_get(place, sink, resume_size=have, headers=headers, **options)
+            sink.flush()
+            os.fsync(sink.fileno())  # what gets its name is on the disk
     except _failures() as failure:
         raise _translated(failure, file.repo, file.path, file) from failure
     return partial
@@ -291,17 +342,30 @@ def _fetch(
 def _check_hash(file: RemoteFile, fetched: Path) -> str:
     size = fetched.stat().st_size
     digest = hash_file(fetched)
-    if size == file.size_bytes and file.sha256 in (None, digest):
+    expected, found = f"{file.size_bytes} bytes", f"{size} bytes"
+    if size == file.size_bytes and file.sha256 is not None:
+        expected, found = f"sha256 {file.sha256}", f"sha256 {digest}"
+    elif size == file.size_bytes and file.git_oid is not None:
+        expected, found = f"git {file.git_oid}", f"git {_git_oid(fetched, len(file.git_oid))}"
+    if expected == found:
         return digest
     fetched.unlink()
-    by_size = size != file.size_bytes
     raise CheckpointError(
         "the fetched file is not what the server announced; it was thrown away",
         file=f"{file.repo}/{file.path}",
-        expected=f"{file.size_bytes} bytes" if by_size else f"sha256 {file.sha256}",
-        found=f"{size} bytes" if by_size else f"sha256 {digest}",
+        expected=expected,
+        found=found,
         remedy="Run the command again; if it repeats, the mirror or proxy is damaged.",
     )
+
+
+def _git_oid(path: Path, digits: int) -> str:
+    """The hash that git knows a small file by: SHA-1, or SHA-256 in repositories of that kind."""
+    content = path.read_bytes()
+    named = b"blob %d\0" % len(content) + content
+    if digits == 64:
+        return hashlib.sha256(named).hexdigest()
+    return hashlib.sha1(named, usedforsecurity=False).hexdigest()
 
 
 def _progress_class(advance: Callable[[int], None]) -> type:
@@ -346,7 +410,7 @@ def _translated(
     where = f"{repo}/{path}" if path else repo
     cause: BaseException | None = failure
     while cause is not None:
-        if isinstance(cause, OSError) and cause.errno == errno.ENOSPC:
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
             need = file.size_bytes if file is not None else 0
             return DoesNotFit([Shortage("disk", "pull", need, 0)])
         cause = cause.__cause__ or cause.__context__

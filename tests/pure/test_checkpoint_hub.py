@@ -36,6 +36,10 @@ PART = Part(
 )  # fmt: skip
 
 
+def git_oid(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
 @dataclass
 class Faults:
     """What the server does wrong, and what it saw."""
@@ -43,6 +47,7 @@ class Faults:
     cut_after: dict[str, list[int]] = field(default_factory=dict)  # path -> bytes, once each
     corrupt: set[str] = field(default_factory=set)
     forbidden: bool = False
+    no_ranges: bool = False  # every answer is the whole file
     gone: set[str] = field(default_factory=set)
     head: str = COMMIT
     served: list[tuple[str, int]] = field(default_factory=list)  # path, first byte
@@ -104,7 +109,7 @@ class Handler(BaseHTTPRequestHandler):
         sha = revision if revision in (COMMIT, LATER) else self.server.faults.head
         siblings = []
         for name, data in FILES.items():
-            entry: dict[str, Any] = {"rfilename": name, "size": len(data), "blobId": "0" * 40}
+            entry: dict[str, Any] = {"rfilename": name, "size": len(data), "blobId": git_oid(data)}
             if name.endswith(".safetensors"):
                 digest = hashlib.sha256(data).hexdigest()
                 entry["lfs"] = {"sha256": digest, "size": len(data), "pointerSize": 130}
@@ -115,7 +120,7 @@ class Handler(BaseHTTPRequestHandler):
     def _content(self, name: str, data: bytes, headers: dict[str, str]) -> None:
         faults = self.server.faults
         start = 0
-        if "Range" in self.headers:
+        if "Range" in self.headers and not faults.no_ranges:
             start = int(self.headers["Range"].removeprefix("bytes=").split("-")[0])
             headers["Content-Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
         faults.served.append((name, start))
@@ -269,6 +274,99 @@ def test_a_wrong_hash_is_thrown_away_and_named(server, tmp_path) -> None:
     server.faults.corrupt.clear()
     fetch(server, tmp_path)
     check_whole(tmp_path)
+
+
+def test_a_small_file_has_a_hash_too(server, tmp_path) -> None:
+    """Not a large file, so the server knows it by git's hash alone."""
+    name = "cache/manifest.json"
+    server.faults.corrupt.add(name)
+    with pytest.raises(CheckpointError, match="not what the server announced") as caught:
+        fetch(server, tmp_path)
+    assert caught.value.expected == f"git {git_oid(FILES[name])}"
+    assert not (tmp_path / "lowpeak/toy" / name).exists()
+    server.faults.corrupt.clear()
+    fetch(server, tmp_path)
+    check_whole(tmp_path)
+
+
+def test_a_pull_of_other_parts_leaves_a_partial_transfer_alone(
+    server, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 65536)
+    name = "cache/blocks/01.safetensors"
+    server.faults.cut_after[name] = [1_000_000] + [0] * 50
+    with pytest.raises(CheckpointError):
+        fetch(server, tmp_path)
+    fetch(server, tmp_path, part=replace(PART, files=("cache/root.safetensors",)))
+    server.faults.cut_after.clear()
+    server.faults.served.clear()
+    fetch(server, tmp_path)
+    check_whole(tmp_path)
+    assert [start > 0 for served, start in server.faults.served if served == name] == [True]
+
+
+def test_partial_transfers_of_other_files_are_no_room_for_this_one(
+    server, tmp_path, monkeypatch
+) -> None:
+    staged = tmp_path / hub.STAGING
+    staged.mkdir()
+    (staged / "something-else.incomplete").write_bytes(bytes(10_000_000))
+    plan = plan_pull([PART], tmp_path, endpoint=server.url, token=False)
+    free = plan.download_bytes + hub.SPARE_BYTES - 1
+    usage = shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(hub.shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(DoesNotFit):
+        pull(plan, accept_licence=True, endpoint=server.url, token=False)
+    (staged / plan.files[0].staged_name).write_bytes(FILES[plan.files[0].path][:1])
+    pull(plan, accept_licence=False, endpoint=server.url, token=False)
+
+
+def test_a_server_that_cannot_go_on_sends_the_whole_file_again(
+    server, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 65536)
+    name = "cache/blocks/01.safetensors"
+    server.faults.cut_after[name] = [1_000_000] + [0] * 50
+    with pytest.raises(CheckpointError):
+        fetch(server, tmp_path)
+    server.faults.cut_after.clear()
+    server.faults.no_ranges = True
+    for _ in range(2):  # the first may find out that the pieces do not fit, and throw them away
+        try:
+            fetch(server, tmp_path)
+            break
+        except CheckpointError as refused:
+            assert "again" in str(refused)
+    check_whole(tmp_path)
+
+
+def test_two_pulls_into_one_folder_do_not_mix(server, tmp_path) -> None:
+    plan = plan_pull([PART], tmp_path, endpoint=server.url, token=False)
+    second: list[str] = []
+
+    def once_more(done: int, count: int, what: str) -> None:
+        if not second:
+            with pytest.raises(CheckpointError, match="another pull") as caught:
+                pull(plan, accept_licence=True, endpoint=server.url, token=False)
+            second.append(str(caught.value))
+
+    pull(plan, accept_licence=True, endpoint=server.url, token=False, progress=once_more)
+    assert second
+    check_whole(tmp_path)
+
+
+def test_a_file_that_was_written_to_since_is_hashed_and_fetched_again(server, tmp_path) -> None:
+    fetch(server, tmp_path)
+    path = tmp_path / "lowpeak/toy/cache/root.safetensors"
+    path.write_bytes(bytes(path.stat().st_size))
+    plan, _, _ = fetch(server, tmp_path)
+    assert [file.path for file in plan.files] == ["cache/root.safetensors"]
+    check_whole(tmp_path)
+    path.touch()
+    plan, _, _ = fetch(server, tmp_path)
+    assert not plan.files, "the same bytes at another time"
 
 
 def test_a_damaged_file_of_the_right_size_is_fetched_again(server, tmp_path) -> None:
