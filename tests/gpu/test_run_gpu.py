@@ -87,7 +87,8 @@ def test_the_encoders_give_what_a_cpu_gives(checkpoint: Path) -> None:
     sound = torch.rand(2, 16_000, generator=generator) - 0.5
     # The latents keep eleven bits, so one rounding may fall the other way.
     assert relative(there.frames(frames), here.frames(frames)) <= 2e-3
-    assert relative(there.sound(sound), here.sound(sound)) <= 1e-5
+    # Sums in another order, through many layers; products in TF32 would be off by 1e-3.
+    assert relative(there.sound(sound), here.sound(sound)) <= 1e-4
 
 
 def test_the_text_encoder_gives_what_a_cpu_gives(tmp_path: Path) -> None:
@@ -98,4 +99,4 @@ def test_the_text_encoder_gives_what_a_cpu_gives(tmp_path: Path) -> None:
         encoder = open_qwen_encoder(folder, device, dtype=torch.float32)
         found.append(encoder.encode("a red fox", images=[image]).embeds)
         encoder.close()
-    assert relative(found[1], found[0]) <= 1e-5
+    assert relative(found[1], found[0]) <= 1e-4  # sums in another order; TF32 would be 1e-3

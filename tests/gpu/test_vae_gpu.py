@@ -36,7 +36,7 @@ def error(got: Tensor, wanted: Tensor) -> float:
 def test_the_device_draws_the_pictures_of_the_cpu(file: VideoVaeFile, latents: Tensor) -> None:
     blocks = [file.block(i, "cpu", torch.float32) for i in range(file.config.blocks)]
     wanted = decode_video(latents, file.root(), blocks, file.config)
-    for dtype, most in ((torch.float32, 1e-5), (torch.float16, 2e-2)):
+    for dtype, most in ((torch.float32, 1e-4), (torch.float16, 2e-2)):
         there = [{k: v.to("cuda", dtype) for k, v in block.items()} for block in blocks]
         got = decode_video(latents, file.root("cuda"), there, file.config, compute_dtype=dtype)
         assert error(got, wanted) <= most, dtype
