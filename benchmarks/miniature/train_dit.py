@@ -32,6 +32,7 @@ KEYFRAMES: tuple[tuple[str, ...], ...] = ((), ("first",), ("last",), ("first", "
 KEYFRAME_SHARE = (0.7, 0.1, 0.06, 0.14)
 OBJECT_GAIN, OBJECT_SIGMA = 4.0, 0.93
 CHECK_EVERY_S = 50.0
+EASY_SIGMA = 0.7  # below it the error of the picture counts, not that of the velocity
 REFINE_SIGMA = 0.93  # second passes start below it
 SIZES: tuple[tuple[Size, int, int, float], ...] = (  # size, clips, batch, weight
     (Size(256, 256, 22), 8_000, 48, 0.48),
@@ -169,6 +170,7 @@ def draw_batch(
     noisy = {n: x + sigma[n][:, None, None] * (noise[n] - x) for n, x in clean.items()}
     goal = {n: clean[n] - noise[n] for n in clean}
     weight = object_weight(bucket.shown[at], sigma["video"])
+    weight = weight * (sigma["video"] / EASY_SIGMA).square().clamp_max(1)[:, None]
     inputs = [torch.cat([rows, noisy["video"]], 1), noisy["audio"], text, times]
     key = (bucket.size, text.shape[1], names, count)
     return key, [*inputs, goal["video"], goal["audio"], weight], pack
