@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError
-from .arena import Arena
 
 if TYPE_CHECKING:
     import torch
@@ -137,13 +136,8 @@ class TensorFile:
             raise _cut(self.path, name, span, len(found))
         return found
 
-    def read_many(
-        self, names: Iterable[str] | None = None, arena: Arena | None = None
-    ) -> dict[str, Tensor]:
-        """Tensors on the CPU by name (all of them by default), read in file order.
-
-        arena: where their memory is taken from; None makes new tensors.
-        """
+    def read_many(self, names: Iterable[str] | None = None) -> dict[str, Tensor]:
+        """Tensors on the CPU by name (all of them by default), read in file order."""
         chosen = list(self.tensors) if names is None else list(names)
         found: dict[str, Tensor] = {}
         with open(self.path, "rb", buffering=0) as file:
@@ -151,7 +145,7 @@ class TensorFile:
             if current != self.identity:
                 raise_changed(self.path, self.identity, current)
             for name in sorted(chosen, key=lambda item: self.tensors[item].start_byte):
-                found[name] = _read_span(file, self.path, name, self.tensors[name], arena)
+                found[name] = _read_span(file, self.path, name, self.tensors[name])
         return {name: found[name] for name in chosen}
 
 
@@ -297,14 +291,11 @@ def raise_changed(path: Path, expected: FileIdentity, found: FileIdentity) -> No
     )
 
 
-def _read_span(
-    file: Any, path: Path, name: str, span: TensorSpan, arena: Arena | None = None
-) -> Tensor:
+def _read_span(file: Any, path: Path, name: str, span: TensorSpan) -> Tensor:
     """One tensor; a large one by several threads, where the system reads at a position."""
     import torch
 
-    count = span.nbytes
-    buffer = torch.empty(count, dtype=torch.uint8) if arena is None else arena.take(count)
+    buffer = torch.empty(span.nbytes, dtype=torch.uint8)
     view = memoryview(buffer.numpy())
     starts = range(0, span.nbytes, COPY_BYTES)
     if len(starts) > 1 and hasattr(os, "preadv"):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CheckpointError
-from .arena import Arena
 from .header import TensorFile, TensorSpan
 
 if TYPE_CHECKING:
@@ -53,15 +52,15 @@ def sources_of(files: Iterable[TensorFile]) -> Sources:
     return found
 
 
-def read_sources(sources: Mapping[str, Source], arena: Arena | None = None) -> dict[str, Tensor]:
-    """Tensors on the CPU under their local names, each file opened once. arena: see read_many."""
+def read_sources(sources: Mapping[str, Source]) -> dict[str, Tensor]:
+    """Tensors on the CPU under their local names, each file opened once."""
     by_file: dict[Path, list[str]] = {}
     for local, source in sources.items():
         by_file.setdefault(source.file.path, []).append(local)
     found: dict[str, Tensor] = {}
     for locals_ in by_file.values():
         file = sources[locals_[0]].file
-        read = file.read_many((sources[local].name for local in locals_), arena)
+        read = file.read_many(sources[local].name for local in locals_)
         found |= {local: read[sources[local].name] for local in locals_}
     return {local: found[local] for local in sources}
 

@@ -201,7 +201,7 @@ def _damaged(path: Path, damage: CheckpointError, *, known: bool) -> Finding:
 
 def _from_error(damage: CheckpointError, fallback: Path) -> Finding:
     message = str(damage).split(";")[0]
-    remedy = damage.remedy or "Fetch this file again: `lowpeak models pull` takes only what is off."
+    remedy = damage.remedy or "Delete this file; `lowpeak models pull` then fetches it alone."
     return Finding(
         "error",
         message,
@@ -391,7 +391,7 @@ def sample_rows(file: TensorFile, name: str, rows: int = SAMPLED_ROWS) -> Tensor
 
 
 def _examine(file: str, name: str, tensor: Tensor) -> Iterator[Finding]:
-    remedy = "The bytes are wrong although the size is right: fetch this file again."
+    remedy = "The bytes are wrong although the size is right: delete this file and fetch it again."
     import torch
 
     values = tensor.float()

@@ -63,7 +63,7 @@ class SourceModel(Protocol):
     def parts(self, block: int | None) -> Iterator[Part]:
         """A block in a few parts, `adaln_proj.linear.weight` and `.bias` together in one.
 
-        None is the root, under diffusers names; its time embedder comes whole, in the first part.
+        None is the root, under diffusers names; its time embedder comes whole, in one part.
         """
         ...
 

@@ -7,6 +7,8 @@ import torch
 
 from lowpeak.engine.checkpoint.arena import Arena
 from lowpeak.engine.checkpoint.header import read_header, write_tensors
+from lowpeak.engine.checkpoint.lanes import Lanes
+from lowpeak.engine.checkpoint.sources import Source
 
 
 def test_an_arena_gives_its_pages_again_and_grows_when_it_must(tmp_path) -> None:
@@ -15,8 +17,8 @@ def test_an_arena_gives_its_pages_again_and_grows_when_it_must(tmp_path) -> None
     file, arena = read_header(tmp_path / "x.safetensors"), Arena()
 
     def read() -> dict[str, torch.Tensor]:
-        arena.begin([span.nbytes for span in file.tensors.values()])
-        return file.read_many(arena=arena)
+        with Lanes() as lanes:
+            return lanes.load({name: Source(file, name) for name in file.tensors}, arena)
 
     first = read()
     assert all(torch.equal(first[name], tensor) for name, tensor in tensors.items())
