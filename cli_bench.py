@@ -80,8 +80,13 @@ def bench_forecast(
     repeats: Repeats = 3,
     device: Device = "auto",
     cases: Annotated[
-        str | None, typer.Option(help="Kept cases instead: held-out, floor, all, or names.")
+        str | None,
+        typer.Option(
+            help="Kept cases instead, most wanted first: step, calibration, held-out, floor, all, "
+            "or names."
+        ),
     ] = None,
+    attention: Annotated[str | None, typer.Option(help="Run the cases with this one.")] = None,
     out: Annotated[Path | None, typer.Option(help="Rows of the cases as they come.")] = None,
     budget_seconds: Annotated[float, typer.Option(help="For all cases together.")] = 300,
     published: Annotated[
@@ -96,7 +101,9 @@ def bench_forecast(
         rows = plausibility_rows()
         return Answer({"bench": "forecast", "rows": rows}, plausibility_table(rows))
     if cases is not None:
-        return _forecast_cases(find_checkpoint(checkpoint), cases, out, budget_seconds, device)
+        return _forecast_cases(
+            find_checkpoint(checkpoint), cases, out, budget_seconds, device, attention
+        )
     folder, geometry = _checked(checkpoint, device, width, height, frames)
     from .engine.bench_cases import Case, forecast_row, row_text
 
@@ -106,16 +113,24 @@ def bench_forecast(
 
 
 def _forecast_cases(
-    checkpoint: Path, cases: str, out: Path | None, budget_seconds: float, device: str
+    checkpoint: Path,
+    cases: str,
+    out: Path | None,
+    budget_seconds: float,
+    device: str,
+    attention: str | None,
 ) -> Answer:
-    from .engine.heldout import Bench, choose_cases, run_cases
+    from .engine.heldout import Bench, run_cases
+    from .engine.heldout_cases import choose_cases
     from .engine.heldout_table import held_out_table
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    setting = Bench(checkpoint, out, device, budget_seconds, say)
-    rows = run_cases(setting, choose_cases(cases))
+    chosen = choose_cases(cases)
+    say(f"{len(chosen)} cases, about {sum(case.seconds for case in chosen):.0f} s")
+    setting = Bench(checkpoint, out, device, budget_seconds, say, attention=attention)
+    rows = run_cases(setting, chosen)
     return Answer({"bench": "forecast", "rows": rows}, held_out_table(rows))
 
 

@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/calibrate.py ROWS.json ... [--into engine/calibration/h200.toml]
 
 Without --into it only prints. Rows are lists as `lowpeak bench step`, `lowpeak bench forecast` and
-step_matrix.py write them; a row whose `use` is "held-out" is shown and teaches nothing.
+step_matrix.py write them. Held-out rows and floors are shown and teach nothing, nor does any row
+of a held-out size.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import tomllib
 from pathlib import Path
 
+from lowpeak.engine.heldout_cases import teaches
 from lowpeak.engine.planner.calibration import choose_calibration
 from lowpeak.engine.planner.compare import compared_table, forecast_table, replace_tables, usable
 from lowpeak.engine.planner.fitting import left_out, margin_rows, measured_rows
@@ -28,9 +30,11 @@ def main() -> None:
     options = parser.parse_args()
     loaded = [json.loads(path.read_text()) for path in options.rows]
     rows = usable(row for item in loaded for row in (item if isinstance(item, list) else [item]))
-    teaching = [row for row in rows if row.get("use") != "held-out"]
+    teaching = [row for row in rows if teaches(row)]
     if not teaching:
         raise SystemExit("no finished step rows that may teach in these files")
+    left = [str(row.get("case", "")) for row in rows if not teaches(row)]
+    print(f"{len(teaching)} rows teach; shown only: {', '.join(left) or 'none'}\n")
     device, facts = rows[0]["device"], ModelFacts()
     before = choose_calibration(HardwareSnapshot("linux", device, None, 0, 0, 0, 0))
     found = measured_rows(teaching, facts, before)

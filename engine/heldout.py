@@ -1,25 +1,26 @@
-"""Forecasts against real runs that taught nothing: `lowpeak bench forecast --cases ...`.
+"""Forecasts against real runs: `lowpeak bench forecast --cases ...`.
 
 Each case is planned for its own caps, then the planned step is run under them: VRAM by the
 allocator's limit, RAM by a cgroup. Cases whose blocks all wait in host memory share one worker and
 its store; the others get a process of their own, in a group of their own from its first import.
-Rows are written as they come; a case that fails leaves a row that says why.
+Rows are written as they come; a case that fails leaves a row that says why. The order in which
+cases are named is their rank: when time runs out, the last are left.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .cgroups import MemoryGroup, PeakWatch, own_group_name
 from .errors import LowpeakError, RequestError
+from .heldout_cases import Case
 from .heldout_table import row_line, with_ratios
 from .planner.types import HardwareSnapshot
 from .procmemory import read_tree_memory
@@ -31,65 +32,13 @@ SHARED_RAM_GIB = 64.0
 TASKS = ".engine.heldout_tasks"
 
 
-@dataclass(frozen=True)
-class Case:
-    """One configuration. use: "held-out", "floor" or "calibration"; only the last one teaches.
-
-    own_process: the RAM cap is the point. vram_gib, ram_gib: caps; seconds: about what it takes.
-    """
-
-    name: str
-    width: int
-    height: int
-    frames: int
-    vram_gib: float
-    ram_gib: float
-    repeats: int = 1
-    use: str = "held-out"
-    own_process: bool = False
-    seconds: float = 10.0
-
-
-CASES = (
-    Case("small-320", 320, 320, 22, 24, 64, 2, "calibration", seconds=4),
-    Case("small-480", 480, 480, 124, 24, 64, 2, "calibration", seconds=5),
-    Case("small-960", 960, 960, 39, 24, 64, 2, "calibration", seconds=6),
-    Case("first-pass", 672, 384, 243, 24, 64, 2, "calibration", seconds=8),
-    Case("reference", 1344, 768, 243, 24, 64, 1, "calibration", seconds=20),
-    Case("recomputed", 1344, 768, 90, 3.8, 64, 1, "calibration", seconds=9),
-    Case("288x480x22", 288, 480, 22, 4, 32, 2, seconds=4),
-    Case("512x288x90", 512, 288, 90, 4, 24, 2, seconds=4),
-    Case("672x384x362", 672, 384, 362, 4, 32, seconds=8),
-    Case("768x768x124", 768, 768, 124, 6, 48, seconds=6),
-    Case("480x832x362", 480, 832, 362, 5, 32, seconds=11),
-    Case("960x544x243", 960, 544, 243, 12, 48, seconds=9),
-    Case("1184x672x192", 1184, 672, 192, 16, 32, seconds=11),
-    Case("768x1344x175", 768, 1344, 175, 6, 32, seconds=13),
-    Case("1280x704x209", 1280, 704, 209, 4, 32, seconds=14),
-    Case("1920x1088x90", 1920, 1088, 90, 8, 64, seconds=18),
-    Case("960x544x141", 960, 544, 141, 6, 16, own_process=True, seconds=22),
-    Case("1184x672x73", 1184, 672, 73, 10, 10, 2, own_process=True, seconds=22),
-    Case("floor-4-16", 1344, 768, 243, 4, 16, 1, "floor", own_process=True, seconds=32),
-    Case("floor-8-8", 1344, 768, 243, 8, 8, 1, "floor", own_process=True, seconds=30),
-    Case("floor-6-16-345", 1344, 768, 345, 6, 16, 1, "floor", own_process=True, seconds=38),
-)
-
-
-def choose_cases(names: str) -> list[Case]:
-    """Cases by name, by use ("held-out", "floor", "calibration") or "all", comma separated."""
-    found: list[Case] = []
-    for name in names.split(","):
-        some = [case for case in CASES if name in ("all", case.name, case.use)]
-        if not some:
-            known = ", ".join(["all", "held-out", "floor", *(case.name for case in CASES)])
-            raise RequestError(f"case {name!r} is unknown; known: {known}", field="cases")
-        found += [case for case in some if case not in found]
-    return found
-
-
 @dataclass
 class Bench:
-    """What all cases are run with. budget_seconds: nothing starts that would end after it."""
+    """What all cases are run with.
+
+    budget_seconds: nothing starts that would end after it, and a case that began measures fewer
+    steps rather than pass it. attention: the implementation that every case is run with.
+    """
 
     checkpoint: Path
     out: Path | None
@@ -98,6 +47,8 @@ class Bench:
     progress: Callable[[str], None] = lambda line: None
     snapshot: Callable[[], HardwareSnapshot] = read_snapshot
     start: Callable[[], Worker] = Worker
+    attention: str | None = None
+    waiting: list[Case] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -107,6 +58,11 @@ class Bench:
     def left_seconds(self) -> float:
         """What is left of the budget."""
         return self.budget_seconds - (time.monotonic() - self._began)
+
+    def room_for(self, case: Case) -> bool:
+        """Whether a case fits in what is left, beside the more wanted ones that still wait."""
+        before = self.waiting[: self.waiting.index(case)]
+        return case.seconds + sum(item.seconds for item in before) <= self.left_seconds
 
     def keep(self, row: dict[str, Any]) -> None:
         """Add a row and write all of them."""
@@ -123,7 +79,7 @@ class Bench:
 class Runner:
     """A worker, its group, and the cases it runs."""
 
-    def __init__(self, bench: Bench, label: str, ram_gib: float) -> None:
+    def __init__(self, bench: Bench, label: str, ram_gib: float | None) -> None:
         self.bench = bench
         self.notes: list[str] = []
         self._resources = ExitStack()
@@ -149,6 +105,16 @@ class Runner:
             self.ask("prepare", 120.0)
         except LowpeakError as failed:
             self.notes.append(str(failed))
+
+    def recover(self) -> None:
+        """After a case that failed: a fresh worker where the device does not answer as before."""
+        try:
+            settled = self.worker.alive and self.ask("settle", 20.0)
+        except LowpeakError as failed:
+            settled = False
+            self.notes.append(str(failed)[:200])
+        if not settled:
+            self.worker.close()
 
     def __enter__(self) -> Runner:
         return self
@@ -177,8 +143,15 @@ class Runner:
     def run(self, case: Case, machine: Mapping[str, Any]) -> dict[str, Any]:
         """The row of a case. Raises what the worker raised."""
         with PeakWatch(self.needed_bytes) as watch:
-            limit = min(max(3 * case.seconds, 60.0), max(5.0, self.bench.left_seconds))
-            row = self.ask("measure", limit, case=asdict(case), machine=dict(machine))
+            left = max(5.0, self.bench.left_seconds)
+            row = self.ask(
+                "measure",
+                min(max(3 * case.seconds, 60.0), left + case.seconds / (case.repeats + 1)),
+                case=asdict(case),
+                machine=dict(machine),
+                attention=self.bench.attention,
+                left_seconds=left,
+            )
         own_store = row.pop("own_store")
         row["ram_peak_bytes"] = watch.peak_bytes or None
         row["ram_capped"] = self.group is not None
@@ -190,7 +163,8 @@ class Runner:
 
 
 def run_cases(bench: Bench, cases: Sequence[Case]) -> list[dict[str, Any]]:
-    """All cases in order, shared ones first. Never raises for one that failed."""
+    """All cases, shared ones first, each kind in order. Never raises for one that failed."""
+    bench.waiting = list(cases)
     shared = [case for case in cases if not case.own_process]
     alone = [case for case in cases if case.own_process]
     machine = bench.snapshot()
@@ -221,7 +195,8 @@ def _run_group(runner: Runner, cases: Sequence[Case], machine: Mapping[str, Any]
         began = time.monotonic()
         if not runner.worker.alive:
             runner.prepare()
-        if case.seconds > bench.left_seconds:
+        if not bench.room_for(case):
+            bench.waiting.remove(case)
             bench.keep({**_about(case), "error": "not run: no time left"})
             continue
         try:
@@ -231,7 +206,10 @@ def _run_group(runner: Runner, cases: Sequence[Case], machine: Mapping[str, Any]
         if runner.notes:
             row["notes"] = list(runner.notes)
         row["setup_and_run_seconds"] = time.monotonic() - began
+        bench.waiting.remove(case)
         bench.keep(row)
+        if "error" in row and case is not cases[-1]:
+            runner.recover()
 
 
 def machine_json(machine: HardwareSnapshot, rates: Mapping[str, float | None]) -> dict[str, Any]:
@@ -260,10 +238,12 @@ def _about(case: Case) -> dict[str, Any]:
         "bench": "forecast",
         "case": case.name,
         "use": case.use,
+        "floor": case.floor,
+        "forced": case.place is not None,
         "width": case.width,
         "height": case.height,
         "frames": case.frames,
         "vram_gib": case.vram_gib,
         "ram_gib": case.ram_gib,
-        "process": "own" if case.own_process else f"shared, {os.getpid()}",
+        "process": "own" if case.own_process else "shared",
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .heldout_cases import TEACHING
 from .units import GIB
 
 # What a forecast may be, as a share of what was measured: memory never below it.
@@ -31,19 +32,24 @@ def with_ratios(row: Mapping[str, Any]) -> dict[str, Any]:
 def held_out_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Forecast beside measurement, a Markdown line a case; ratios are forecast / measured."""
     lines = [
-        "| case | use | caps GiB | placement | s/step | forecast | VRAM GiB | forecast | RAM GiB | "
-        "forecast | |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| case | use | process | caps GiB | placement | s/step | forecast | VRAM GiB | forecast | "
+        "RAM GiB | forecast | |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        head = f"| {row['case']} | {row['use']} | {row['vram_gib']:g} / {row['ram_gib']:g} |"
+        caps = " / ".join(
+            "-" if row[name] is None else f"{row[name]:g}" for name in ("vram_gib", "ram_gib")
+        )
+        head = f"| {row['case']} | {_use(row)} | {row['process']} | {caps} |"
         if "error" in row:
             lines.append(f"{head} {row['error'][:120]} | | | | | | | not run |")
             continue
         place, planned = row["placement"], row["forecast"]
         blocks = "/".join(str(place[f"{kind}_blocks"]) for kind in ("resident", "pinned", "disk"))
+        slots = f"{place['transfer_slots']}{'h' if place['half_slots'] else ''}"
         cells = [
-            f"{place['keys']}{', x host' if place['residual'] == 'host' else ''}, {blocks}",
+            f"{place['keys']}{', x host' if place['residual'] == 'host' else ''}, {blocks}, "
+            f"{slots}",
             *_pair(row, planned, "seconds_per_step", 1.0),
             *_pair(row, planned, "vram_peak_bytes", GIB),
             *_pair(row, planned, "ram_peak_bytes", GIB),
@@ -52,6 +58,14 @@ def held_out_table(rows: Sequence[Mapping[str, Any]]) -> str:
         verdict = f"missed: {', '.join(missed)}" if missed else "within"
         lines.append(f"{head} {' | '.join(cells)} | {verdict} |")
     return "\n".join(lines)
+
+
+def _use(row: Mapping[str, Any]) -> str:
+    """What a row is for: whether it may teach the next constants, and more about it."""
+    words = ["calibration" if row["use"] in TEACHING else row["use"]]
+    words += ["floor"] if row.get("floor") and row["use"] != "floor" else []
+    words += ["forced"] if row.get("forced") else []
+    return ", ".join([*words, row["attention"]] if row.get("attention") else words)
 
 
 def _pair(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 PHASE = "sample_high"
 RATE_BLOCKS = 6
+SETTLED_BYTES = 256 << 20
+FORECAST = ("seconds_per_step", "vram_peak_bytes", "ram_peak_bytes", "limited_by")
 
 
 def prepare(arguments: Mapping[str, Any], context: WorkerContext) -> bool:
@@ -32,46 +35,55 @@ def rates(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, flo
     return {"link": measure_link(device), "disk": block_read_rate(files, RATE_BLOCKS)}
 
 
+def settle(arguments: Mapping[str, Any], context: WorkerContext) -> bool:
+    """Give back what a failed case left; whether the device still computes and is free again."""
+    import torch
+
+    from .run import choose_device
+
+    device = choose_device(arguments["device"])
+    if device.type != "cuda":
+        return True
+    try:
+        _give_back(torch)
+        right = torch.ones(256, device=device).sum().item() == 256
+        return right and torch.cuda.memory_reserved(device) < SETTLED_BYTES
+    except RuntimeError:  # a failed capture, or a launch that failed, can end a context
+        return False
+
+
 def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, Any]:
     """One case: its row, with the forecast. Raises DoesNotFit, MeasuredOverrun, Cancelled."""
     import torch
 
     from .bench import bench_step, context_bytes, disk_rate, limit_vram
     from .errors import MeasuredOverrun
-    from .forecast import forecast_for_run, outside_bytes, phase_forecasts, placements_of
+    from .forecast import outside_bytes
     from .geometry import Geometry
-    from .heldout import TEXT_ROWS, machine_from
-    from .meter import resident_bytes
+    from .heldout import TEXT_ROWS
+    from .kernels_here import attention_options
     from .models import open_models
-    from .request import Request
+    from .planner.types import Placement
     from .run import choose_device
     from .sampling.schedules import schedule
-    from .snapshot import cap_snapshot
     from .streamed import StreamedDenoiser
 
-    case = arguments["case"]
+    began = time.perf_counter()
+    case, left = arguments["case"], arguments["left_seconds"]
     models = open_models(Path(arguments["checkpoint"]), choose_device(arguments["device"]))
     device = models.device  # with its number, which some calls insist on
-    geometry = Geometry(case["width"], case["height"], case["frames"])
-    request = Request(geometry, base_steps=8, two_pass=False, text_rows=TEXT_ROWS)
-    machine = machine_from(arguments["machine"])
     on_card = device.type == "cuda"
-    if on_card:
-        machine = cap_snapshot(machine, vram_gib=case["vram_gib"], ram_gib=case["ram_gib"])
-    plan = forecast_for_run(
-        request, machine, models.facts(), device.type, process_bytes=resident_bytes()
-    )
-    placement = placements_of(plan)[PHASE]
-    forecast = phase_forecasts(plan)[PHASE]
+    forecast = _forecast(case, arguments["machine"], models)
+    placement = Placement(**forecast["placement"])
     own = 0
     if on_card:
         _give_back(torch)
         own = _libraries_loaded(torch, device, context_bytes)
         limit_vram(device, case["vram_gib"], max(own, outside_bytes(forecast)))
-    times = (schedule(8).steps()[2].distinct,)
     denoiser = StreamedDenoiser(
-        models.checkpoint, times, placement, device,
+        models.checkpoint, tuple(step.distinct for step in schedule(8).steps()), placement, device,
         is_cancelled=context.is_cancelled, open_stream=False,
+        kernels=attention_options(arguments["attention"]),
     )  # fmt: skip
     shared = not case["own_process"] and not placement.disk_blocks
     # Like a second pass: the root is read beside all blocks, which are there already.
@@ -83,9 +95,11 @@ def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, A
     try:
         denoiser.open_stream(_shared_store(denoiser, device, context) if shared else None)
         row = bench_step(
-            denoiser, geometry, vram_gib=case["vram_gib"], ram_gib=case["ram_gib"], context=own,
+            denoiser, Geometry(case["width"], case["height"], case["frames"]),
+            vram_gib=case["vram_gib"], ram_gib=case["ram_gib"], context=own,
             text_rows=TEXT_ROWS, repeats=case["repeats"],
             progress=lambda line: context.emit(Event("notice", PHASE, f"{case['name']}: {line}")),
+            enough=lambda last: time.perf_counter() - began + last > left,
         )  # fmt: skip
         after = context_bytes(device) if on_card else 0
         if placement.disk_blocks:
@@ -97,21 +111,47 @@ def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, A
         denoiser.close()
         if on_card:
             torch.cuda.set_per_process_memory_fraction(1.0, device)
-    if on_card:
-        row["vram_peak_bytes"] += max(0, after - own)
-        row["context_after_bytes"] = after
-    else:
-        row["vram_peak_bytes"] = None
-    names = ("seconds_per_step", "vram_peak_bytes", "ram_peak_bytes", "limited_by")
+    row["vram_peak_bytes"] = row["vram_peak_bytes"] + max(0, after - own) if on_card else None
     return {
         **row,
-        "forecast": {name: forecast[name] for name in names},
+        **({"context_after_bytes": after} if on_card else {}),
+        "forecast": {name: forecast[name] for name in FORECAST},
         "terms": [term for term in forecast["terms"] if term["unit"] != "seconds"],
+        "attention": arguments["attention"],
         "blocks": blocks,
         "kept_store": kept,
         "own_store": not shared,
-        "link_bytes_per_second": machine.link_bytes_per_second,
+        "link_bytes_per_second": arguments["machine"]["link_bytes_per_second"],
     }
+
+
+def _forecast(case: Mapping[str, Any], machine: Mapping[str, Any], models: Any) -> dict[str, Any]:
+    """The sampling phase of the plan for a case's caps, or of a given placement priced alone.
+
+    Raises DoesNotFit.
+    """
+    from .forecast import forecast_for_run, phase_forecasts
+    from .geometry import Geometry
+    from .heldout import TEXT_ROWS, machine_from
+    from .learning import machine_calibration
+    from .meter import resident_bytes
+    from .planner.plan import price_placement
+    from .planner.types import Placement
+    from .request import Request
+    from .snapshot import cap_snapshot
+
+    geometry = Geometry(case["width"], case["height"], case["frames"])
+    request = Request(geometry, base_steps=8, two_pass=False, text_rows=TEXT_ROWS)
+    here, facts = machine_from(machine), models.facts()
+    if case["place"]:
+        place = Placement(**case["place"], pinned_blocks=facts.blocks)
+        return price_placement(request, here, facts, machine_calibration(here), place).as_json()
+    if models.device.type == "cuda":
+        here = cap_snapshot(here, vram_gib=case["vram_gib"], ram_gib=case["ram_gib"])
+    plan = forecast_for_run(
+        request, here, facts, models.device.type, process_bytes=resident_bytes()
+    )
+    return dict(phase_forecasts(plan)[PHASE])
 
 
 def _shared_store(denoiser: Any, device: Any, context: WorkerContext) -> Any:

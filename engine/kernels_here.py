@@ -117,6 +117,19 @@ def linear_options(gemm: str, weight_format: str) -> KernelOptions:
     return KernelOptions({"linear": gemm}, kernel_options().allow_quantised)
 
 
+def attention_options(name: str | None) -> KernelOptions | None:
+    """Options that force one attention in windows, and for the rows that attend to everything where
+    it has that form. None gives None. Raises RequestError for a name that is in no table."""
+    if name is None:
+        return None
+    ops = ("window attention", "global attention")
+    force = {item.op: name for item in CATALOGUE if item.op in ops and item.name == name}
+    if not force:
+        known = ", ".join(item.name for item in CATALOGUE if item.op == ops[0])
+        raise RequestError(f"no attention {name!r}; known: {known}", field="attention")
+    return KernelOptions(force, kernel_options().allow_quantised)
+
+
 def probe_kernels(
     device: torch.device,
     *,

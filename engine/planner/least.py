@@ -5,12 +5,10 @@ from __future__ import annotations
 from ..request import Request
 from .calibration import Calibration
 from .passes import sampling_passes
-from .search import EVERY_PLACEMENT, Budget, PassSearch
+from .search import ENDLESS, ENDLESS_BUDGET, EVERY_PLACEMENT, PassSearch
 from .stacks import DecodeSearch, Machine, plan_encode
 from .types import HardwareSnapshot, ModelFacts, PhasePlan
 from .workload import workload
-
-ENDLESS = 1 << 60
 
 
 def least_needs(
@@ -21,7 +19,7 @@ def least_needs(
     Margins are part of them, so that a plan capped to a need finds that placement and no other.
     """
     margins = {axis: calibration.margin_bytes(axis, snapshot.system) for axis in ("vram", "ram")}
-    machine = Machine(facts, calibration, Budget(ENDLESS, ENDLESS, ENDLESS, 0, 0))
+    machine = Machine(facts, calibration, ENDLESS_BUDGET)
     found: dict[str, tuple[int, int]] = {}
     rows = workload(request, request.geometry, facts).text_rows
     encode = plan_encode(machine, rows, request.keyframes + len(request.references))

@@ -13,7 +13,15 @@ from .calibration import Calibration
 from .cost import RAM, SECONDS, VRAM, term, total
 from .explain import pass_reasons, request_reasons
 from .passes import Pass, lifted_geometry, sampling_passes
-from .search import EVERY_PLACEMENT, Budget, PassChoice, PassSearch, SearchSpace, make_budget
+from .search import (
+    ENDLESS_BUDGET,
+    EVERY_PLACEMENT,
+    Budget,
+    PassChoice,
+    PassSearch,
+    SearchSpace,
+    make_budget,
+)
 from .stacks import DecodeSearch, Machine, plan_encode, plan_upscale
 from .timing import first_step_seconds
 from .types import HardwareSnapshot, ModelFacts, PhasePlan, Placement, Plan
@@ -48,6 +56,28 @@ def plan_request(
         return plan
     fits = _smaller_requests(request, snapshot, facts, calibration, budget, space)
     raise DoesNotFit(plan, fits)
+
+
+def price_placement(
+    request: Request,
+    snapshot: HardwareSnapshot,
+    facts: ModelFacts,
+    calibration: Calibration,
+    placement: Placement,
+) -> PhasePlan:
+    """The last pass of a request under a given placement, whether or not a machine has the memory.
+
+    Raises RequestError for a placement of another model.
+    """
+    item = sampling_passes(request)[-1]
+    search = PassSearch(
+        workload(request, item.geometry, facts), item.steps, calibration, snapshot.system,
+        EVERYTHING,
+    )  # fmt: skip
+    choice = search.price(placement, ENDLESS_BUDGET)
+    if choice is None:
+        raise RequestError(f"{placement} is no placement of {facts.blocks} blocks", field="place")
+    return _sample_phase(item, choice, search, calibration, 0, start=True)
 
 
 def _with_margins(budget: Budget, margins: Mapping[str, int] | None) -> Budget:

@@ -35,6 +35,10 @@ class Budget:
     ram_margin_bytes: int
 
 
+ENDLESS = 1 << 60
+ENDLESS_BUDGET = Budget(ENDLESS, ENDLESS, ENDLESS, 0, 0)
+
+
 @dataclass(frozen=True)
 class SearchSpace:
     """The placements that the engine can carry out."""
@@ -240,15 +244,14 @@ class PassSearch:
 
     def shortages(self, phase: str, budget: Budget) -> list[Shortage]:
         """Why nothing fits: the least need on each short axis. Empty when something fits."""
-        endless = 1 << 60
-        open_ram = Budget(budget.vram_bytes, endless, endless, 0, 0)
-        open_vram = Budget(endless, budget.ram_bytes, budget.pin_bytes, 0, 0)
+        open_ram = Budget(budget.vram_bytes, ENDLESS, ENDLESS, 0, 0)
+        open_vram = Budget(ENDLESS, budget.ram_bytes, budget.pin_bytes, 0, 0)
         short = []
         if not any(True for _ in self.candidates(open_ram)):
             need = self.least_vram()
             short.append(_shortage("vram", phase, need, budget))
         if not any(True for _ in self.candidates(open_vram)):
-            short.append(_shortage("ram", phase, self.least_ram(endless), budget))
+            short.append(_shortage("ram", phase, self.least_ram(ENDLESS), budget))
         if not short and not any(True for _ in self.candidates(budget)):
             # Each axis alone would do: what the device lacks has to wait on the host.
             short.append(_shortage("ram", phase, self.least_ram(budget.vram_bytes), budget))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ import pytest
 from lowpeak.engine import heldout, heldout_tasks
 from lowpeak.engine.errors import MeasuredOverrun, RequestError
 from lowpeak.engine.geometry import Geometry
-from lowpeak.engine.heldout import CASES, Bench, Case, choose_cases, machine_from, machine_json
+from lowpeak.engine.heldout import Bench, machine_from, machine_json
+from lowpeak.engine.heldout_cases import CASES, ON_DEVICE, Case, choose_cases, teaches
 from lowpeak.engine.heldout_table import held_out_table, with_ratios
+from lowpeak.engine.kernels_here import attention_options
 from lowpeak.engine.planner.calibration import choose_calibration
 from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
@@ -71,14 +73,17 @@ def test_cases_are_run_in_order_and_every_one_leaves_a_row(
         Case("a", 256, 256, 22, 4, 32, seconds=1),
         Case("broken", 256, 256, 22, 4, 32, seconds=1),
         Case("alone", 256, 256, 39, 4, 8, own_process=True, seconds=1),
+        Case("forced", 256, 256, 39, None, None, own_process=True, place=ON_DEVICE, seconds=1),
         Case("late", 256, 256, 39, 4, 8, own_process=True, seconds=1000),
     ]
     rows = heldout.run_cases(bench, cases)
-    assert [row["case"] for row in rows] == ["a", "broken", "alone", "late"]
+    assert [row["case"] for row in rows] == ["a", "broken", "alone", "forced", "late"]
     assert json.loads(out.read_text()) == rows
-    good, broken, alone, late = rows
+    good, broken, alone, forced, late = rows
     assert "MeasuredOverrun" in broken["error"] and "no time" in late["error"]
-    for row in (good, alone):
+    assert forced["placement"]["keys"] == "recompute" and forced["placement"]["half_slots"]
+    assert forced["forced"] and not alone["forced"]
+    for row in (good, alone, forced):
         assert row["seconds_per_step"] > 0
         shares = row["process"] != "own" and row["placement"]["pinned_blocks"] != row["blocks"]
         assert row["ram_peak_bytes"] is None if shares else row["ram_peak_bytes"] > 0
@@ -87,12 +92,56 @@ def test_cases_are_run_in_order_and_every_one_leaves_a_row(
     assert len(held_out_table(rows).splitlines()) == 2 + len(cases)
 
 
+def test_the_most_wanted_cases_get_the_time_that_is_left(
+    toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heldout, "MemoryGroup", no_group)
+    bench = Bench(toy, None, "cpu", 60.0, snapshot=lambda: MACHINE, start=InlineWorker)  # type: ignore[arg-type]
+    wanted = Case("wanted", 256, 256, 22, 4, 32, own_process=True, seconds=50)
+    less = Case("less", 256, 256, 22, 4, 32, seconds=20)
+    found = {row["case"]: row for row in heldout.run_cases(bench, [wanted, less])}
+    assert "seconds_per_step" in found["wanted"] and "no time" in found["less"]["error"]
+
+
+def test_a_case_measures_fewer_steps_rather_than_pass_the_time(toy: Path) -> None:
+    case = Case("short", 256, 256, 22, 4, 32, 5, own_process=True)
+    arguments = {
+        "checkpoint": str(toy), "device": "cpu", "case": asdict(case),
+        "machine": machine_json(MACHINE, {}), "attention": None, "left_seconds": 0.0,
+    }  # fmt: skip
+    assert heldout_tasks.measure(arguments, InlineWorker().context)["repeats"] == 1
+
+
+def test_attention_is_forced_by_name() -> None:
+    assert attention_options(None) is None
+    both = attention_options("cudnn")
+    assert both is not None and both.force == dict.fromkeys(
+        ("window attention", "global attention"), "cudnn"
+    )
+    with pytest.raises(RequestError, match="sage-1"):
+        attention_options("nothing")
+
+
+@pytest.mark.parametrize(
+    ("row", "allowed"),
+    [
+        ({"width": 1344, "height": 768, "frames": 243}, True),
+        ({"width": 1344, "height": 768, "frames": 243, "use": "step"}, True),
+        ({"width": 1344, "height": 768, "frames": 345, "use": "floor"}, False),
+        ({"width": 960, "height": 544, "frames": 243, "use": "held-out"}, False),
+        ({"width": 960, "height": 544, "frames": 243, "use": "step"}, False),
+    ],
+)
+def test_only_some_rows_may_teach(row: dict[str, Any], allowed: bool) -> None:
+    assert teaches(row) is allowed
+
+
 def measured(**changes: Any) -> dict[str, Any]:
     row = {
-        "case": "a", "use": "held-out", "vram_gib": 4, "ram_gib": 8,
+        "case": "a", "use": "held-out", "process": "own", "vram_gib": 4, "ram_gib": 8,
         "placement": {
             "keys": "store", "residual": "device", "resident_blocks": 0, "pinned_blocks": 50,
-            "disk_blocks": 0,
+            "disk_blocks": 0, "transfer_slots": 2, "half_slots": True,
         },
         "seconds_per_step": 10.0, "vram_peak_bytes": 4 * GIB, "ram_peak_bytes": 8 * GIB,
         "forecast": {
@@ -131,16 +180,18 @@ def test_no_held_out_case_has_taught_anything() -> None:
     learning = {(c.width, c.height, c.frames) for c in CASES if c.use == "calibration"}
     for case in held:
         assert (case.width, case.height, case.frames) not in sizes | learning
-    assert {case.name for case in choose_cases("floor")} == {
-        "floor-4-16", "floor-8-8", "floor-6-16-345",
-    }  # fmt: skip
+    floors = {(case.vram_gib, case.ram_gib, case.frames) for case in choose_cases("floor")}
+    assert floors == {(4, 16, 243), (8, 8, 243), (6, 16, 345)}
     with pytest.raises(RequestError, match="unknown"):
         choose_cases("held-out,nothing")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.place is None], ids=lambda case: case.name
+)
 def test_every_case_is_planned_within_its_caps(case: Case) -> None:
-    caps = [int(case.vram_gib * GIB)] * 2, [int(case.ram_gib * GIB)] * 2
+    vram, ram = case.vram_gib or 140, case.ram_gib or 64
+    caps = [int(vram * GIB)] * 2, [int(ram * GIB)] * 2
     snapshot = HardwareSnapshot("linux", "NVIDIA H200", (9, 0), *itertools.chain(*caps))
     request = Request(
         Geometry(case.width, case.height, case.frames), base_steps=8, two_pass=False, text_rows=500
