@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -323,8 +323,15 @@ def cgroup(ram_gib: float) -> Iterator[tuple[Callable[[], None] | None, Callable
     limit, most = ("memory.max", "memory.peak") if second else (
         "memory.limit_in_bytes", "memory.max_usage_in_bytes")  # fmt: skip
     try:
+        if second:  # a group has a controller only when the one above it passes it on
+            (CGROUP / "cgroup.subtree_control").write_text("+memory")
         group.mkdir()
+        (group / limit).write_text(str(int(ram_gib * (1 << 30))))
+        if second and (group / "memory.swap.max").exists():
+            (group / "memory.swap.max").write_text("0")
     except OSError as refused:
+        with suppress(OSError):
+            group.rmdir()
         print(f"    no cgroup: {refused}", flush=True)
         yield None, lambda: None
         return
@@ -336,9 +343,6 @@ def cgroup(ram_gib: float) -> Iterator[tuple[Callable[[], None] | None, Callable
         return int((group / most).read_text()) if (group / most).exists() else None
 
     try:
-        (group / limit).write_text(str(int(ram_gib * (1 << 30))))
-        if second and (group / "memory.swap.max").exists():
-            (group / "memory.swap.max").write_text("0")
         yield join, peak
     finally:
         for _ in range(50):
