@@ -332,9 +332,10 @@ def scan_back(start: Tensor, fold_t: Tensor, fold_j: Tensor) -> None:
     """As kernels.reference.delta.scan_back."""
     chunks, heads, width, _ = fold_t.shape
     rows = min(64, width)  # 56 heads of 128 are then one wave of a large card
+    # One stage: three would hold 144 to 160 KiB of shared memory, and most cards have 99 a program.
     _scan_back[(heads, width // rows)](
         start, fold_t, fold_j, heads, chunks,
-        D=width, ROWS=rows, W=min(64, width), PRECISION="tf32x3", num_warps=4,
+        D=width, ROWS=rows, W=min(64, width), PRECISION="tf32x3", num_warps=4, num_stages=1,
     )  # fmt: skip
 
 
