@@ -70,7 +70,9 @@ def stage(arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
     fields.update({name: None if fields[name] is None else Path(fields[name]) for name in PATHS})
     report = run_request(request_from_json(arguments["request"]), RunOptions(**fields), context)
     if arguments.get("last") and KEPT.get("store") is not None:
+        began_unix, began = time.time(), time.perf_counter()
         KEPT.pop("store").close()
+        report.add_span("give back the blocks", "", began_unix, time.perf_counter() - began)
     return report.as_json()
 
 
