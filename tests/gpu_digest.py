@@ -19,7 +19,8 @@ from lowpeak.engine.sampling.schedules import schedule
 from lowpeak.engine.sampling.solver import euler_step
 from lowpeak.engine.streamed import StreamedDenoiser
 
-SMALL = Geometry(448, 256, 56)  # 17 latent frames of 8 x 14 tokens
+SMALL = Geometry(448, 256, 124)  # 37 latent frames of 8 x 14 tokens: two groups of four chunks
+UNGROUPED = Geometry(768, 704, 39)  # 12 latent frames of 22 x 24 tokens: every chunk is a group
 
 
 def placement(blocks: int, resident=0, disk=0, **settings) -> Placement:
@@ -31,13 +32,15 @@ def placement(blocks: int, resident=0, disk=0, **settings) -> Placement:
     )
 
 
-def latents_digest(folder: Path, chosen: Placement, geometry: Geometry, steps: int = 2) -> str:
+def latents_digest(
+    folder: Path, chosen: Placement, geometry: Geometry, steps: int = 2, *, capture: bool = True
+) -> str:
     """SHA-256 of video and audio rows after a few evaluations from fixed noise."""
     checkpoint = open_checkpoint(folder)
     layout, text, video, audio = bench.random_pass(checkpoint, geometry, 60)
     device = torch.device("cuda", torch.cuda.current_device())
     times = tuple(step.distinct for step in schedule(8).steps())
-    denoiser = StreamedDenoiser(checkpoint, times, chosen, device)
+    denoiser = StreamedDenoiser(checkpoint, times, chosen, device, capture=capture)
     plan = schedule(8)
     try:
         velocity = denoiser.bind(layout, text, torch.empty(0, denoiser.config.video_row))
@@ -47,6 +50,7 @@ def latents_digest(folder: Path, chosen: Placement, geometry: Geometry, steps: i
             video = euler_step(video, found[0], step.t_video, pairs[0])
             audio = euler_step(audio, found[1], step.t_audio, pairs[1])
     finally:
+        torch.cuda.synchronize(device)  # tests take waits away: nothing may run on what is freed
         denoiser.close()
     return hashlib.sha256(video.numpy().tobytes() + audio.numpy().tobytes()).hexdigest()
 

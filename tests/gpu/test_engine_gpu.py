@@ -15,7 +15,7 @@ from pathlib import Path
 import gpu_digest
 import pytest
 import torch
-from gpu_digest import SMALL, latents_digest, placement
+from gpu_digest import SMALL, UNGROUPED, latents_digest, placement
 
 from lowpeak.engine import bench
 from lowpeak.engine.checkpoint.index import open_checkpoint
@@ -39,6 +39,20 @@ def test_no_placement_changes_a_bit_at_block_size(folder):
         )  # fmt: skip
         found[chosen] = latents_digest(folder, chosen, SMALL)
     assert len(found) == 24
+    assert len(set(found.values())) == 1, found
+    assert SMALL.grouped > 1
+    assert SMALL.chunks > SMALL.grouped, "one group has nothing to be read ahead of"
+
+
+def test_no_placement_changes_a_bit_where_a_chunk_is_a_group(folder):
+    assert UNGROUPED.grouped == 1
+    ways = (("store", "device"), ("store", "host"), ("recompute", "device"), ("host", "device"))
+    found = {
+        keys: latents_digest(
+            folder, placement(2, keys=keys[0], residual=keys[1], half_slots=True), UNGROUPED
+        )
+        for keys in ways
+    }
     assert len(set(found.values())) == 1, found
 
 

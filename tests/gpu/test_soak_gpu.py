@@ -1,7 +1,7 @@
 """On a card: copies and kernels are delayed at random, for many runs; the latents never change.
 
-A missing wait between the copy stream and the compute stream shows as another digest: the last
-test takes one wait away and expects to see it.
+A missing wait between the copy stream, the compute stream and those beside it shows as another
+digest: the last tests take one wait away and expect to see it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import random
 import time
+from contextlib import contextmanager
 
 import pytest
 import torch
 from gpu_digest import SMALL, latents_digest, placement
 
 from lowpeak.engine.blocks.memory import CudaDevice
+from lowpeak.engine.model.side import SideStream
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SECONDS = float(os.environ.get("LOWPEAK_SOAK_SECONDS", "20"))
@@ -22,8 +24,17 @@ LONGEST = 4_000_000  # clock cycles, about 2 ms: longer than the upload of a hal
 
 
 def delays(patch, rng: random.Random, *, copies: int = LONGEST, compute: int = LONGEST) -> None:
-    """Every copy, and the compute behind every wait, starts up to so many cycles late."""
-    copy, waits = CudaDevice.copy, CudaDevice.compute_waits
+    """Every copy, the compute behind every wait, and work beside it start so many cycles late."""
+    copy, waits, beside = CudaDevice.copy, CudaDevice.compute_waits, SideStream.beside
+
+    @contextmanager
+    def late_beside(self):
+        if self.used:  # what the side stream has to wait for, and what waits for it
+            torch.cuda._sleep(1 + rng.randrange(compute))
+        with beside(self):
+            if self.used:
+                torch.cuda._sleep(1 + rng.randrange(compute))
+            yield
 
     def late_copy(self, target, source):
         with torch.cuda.stream(self.link):
@@ -38,6 +49,7 @@ def delays(patch, rng: random.Random, *, copies: int = LONGEST, compute: int = L
 
     patch.setattr(CudaDevice, "copy", late_copy)
     patch.setattr(CudaDevice, "compute_waits", late_compute)
+    patch.setattr(SideStream, "beside", late_beside)
 
 
 def random_placement(rng: random.Random):
@@ -52,7 +64,7 @@ def random_placement(rng: random.Random):
 
 
 def test_delays_change_no_bit(folder, monkeypatch):
-    expected = latents_digest(folder, placement(2, resident=2), SMALL)
+    expected = latents_digest(folder, placement(2, resident=2, keys="recompute"), SMALL)
     rng = random.Random(11)
     delays(monkeypatch, rng)
     until, runs = time.monotonic() + SECONDS, 0
@@ -67,4 +79,13 @@ def test_the_delays_would_show_a_missing_wait(folder, monkeypatch):
     expected = latents_digest(folder, placement(2, resident=2), SMALL)
     delays(monkeypatch, random.Random(12), copies=1000, compute=400_000_000)
     monkeypatch.setattr(CudaDevice, "copy_waits", lambda self, event: None)
-    assert latents_digest(folder, placement(2, transfer_slots=1), SMALL) != expected
+    chosen = placement(2, transfer_slots=1, keys="recompute")  # no side streams beside it
+    assert latents_digest(folder, chosen, SMALL) != expected
+
+
+def test_the_delays_would_show_a_missing_wait_for_attention(folder, monkeypatch):
+    expected = latents_digest(folder, placement(2, resident=2), SMALL, capture=False)
+    delays(monkeypatch, random.Random(13), copies=1000)
+    monkeypatch.setattr(SideStream, "reach", lambda self, mark: None)
+    chosen = placement(2, resident=2)
+    assert latents_digest(folder, chosen, SMALL, capture=False) != expected
