@@ -42,11 +42,15 @@ class Prelude:
         )  # fmt: skip
         config = checkpoint.config
         self.tables = StepTables(tables, config.layers, pin=device.type == "cuda")
-        root = load_part(checkpoint, lambda name: not is_text_only(name))
-        stored = self.tables.cursor.timesteps
-        self.outputs = output_tables(root, stored, config, choice, device, dtype)
-        self.head = root_on({k: v for k, v in root.items() if not is_time_only(k)}, device)
         self._text: tuple[Tensor, Tensor] | None = None
+        try:
+            root = load_part(checkpoint, lambda name: not is_text_only(name))
+            stored = self.tables.cursor.timesteps
+            self.outputs = output_tables(root, stored, config, choice, device, dtype)
+            self.head = root_on({k: v for k, v in root.items() if not is_time_only(k)}, device)
+        except BaseException:  # nobody has this to close it, and the tables are page-locked
+            self.close()
+            raise
 
     def refined(self, text: Tensor) -> Tensor:
         """Refined rows of `text`, on the device; the last ones are kept, the refiner is not."""
