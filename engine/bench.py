@@ -133,6 +133,7 @@ def bench_step(
         "height": geometry.height_px,
         "frames": geometry.frames,
         "video_tokens": geometry.video_tokens,
+        "grouped": geometry.grouped,
         "text_rows": text_rows,
         "vram_gib": vram_gib,
         "ram_gib": ram_gib,

@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .events import Event
 
 if TYPE_CHECKING:
+    import torch
+
+    from .geometry import Geometry
+    from .request import Request
     from .worker.child import WorkerContext
 
 TEXT_ROWS = 256
@@ -47,16 +51,12 @@ def run_pass(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, 
     from .bench import limit_vram
     from .errors import MeasuredOverrun
     from .meter import Meter
-    from .model.layout import build_layout
     from .models import open_models
     from .planner.types import Placement
     from .run import choose_device
-    from .sampling.noise import draw_pass_noise
     from .sampling.quality import plan_request
     from .sampling.schedules import NO_CONDITIONS
-    from .sampling.solver import StepResult, euler
-    from .sampling.two_pass import start_first_pass
-    from .versions import read_versions
+    from .sampling.solver import euler
     from .worker.protocol import request_from_json
 
     request, phase = request_from_json(arguments["request"]), arguments["phase"]
@@ -67,25 +67,9 @@ def run_pass(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, 
         outside = max(meter.context_bytes, int(arguments["context_bytes"]))
         limit_vram(device, arguments["vram_gib"], outside)
     item = next(one for one in plan_request(request).passes if one.phase == phase)
-    size, rows = item.geometry, request.text_rows or TEXT_ROWS
-    layout = build_layout(
-        latent_frames=size.latent_frames, latent_height=size.latent_height,
-        latent_width=size.latent_width, audio_latents=size.audio_latents, text_tags=[1] * rows,
-    )  # fmt: skip
-    generator = torch.Generator().manual_seed(request.seed)
-    text = torch.randn(rows, models.checkpoint.config.text_dim, generator=generator)
-    start = start_first_pass(draw_pass_noise(request.seed + item.seed_offset, size))
+    layout, text, start = _random_start(request, item, models.checkpoint.config.text_dim)
     places = {phase: Placement(**arguments["placement"])}
-    seconds: list[float] = []
-    began = time.perf_counter()
-
-    def finished(result: StepResult) -> None:
-        nonlocal began
-        now = time.perf_counter()
-        seconds.append(now - began)
-        began = now
-        context.emit(Event("notice", phase, f"step {len(seconds)}: {seconds[-1]:.2f} s"))
-
+    lap = _Laps(phase, context)
     measured = None
     try:
         with (
@@ -94,33 +78,88 @@ def run_pass(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, 
         ):
             denoiser = denoisers.for_phase(phase, context.is_cancelled)
             model = denoiser.bind(layout, text, start.condition_rows)
-            began = time.perf_counter()
-            video, audio = euler(
-                model, start.video, start.audio, item.schedule, finished, context.is_cancelled
-            )
+            lap.begin()
+            found = euler(model, start.video, start.audio, item.schedule, lap, context.is_cancelled)
             steps = list(denoiser.telemetry)
     except torch.OutOfMemoryError as short:
         used = getattr(measured, "vram_peak_bytes", None) or 0
         raise MeasuredOverrun(phase, "vram", int(arguments["forecast_bytes"]), used) from short
-    digest = hashlib.sha256(b"".join(t.contiguous().numpy().tobytes() for t in (video, audio)))
-    steady = seconds[1:] or seconds
-    stalls = {
-        name: statistics.median(step.stall_seconds[name] for step in steps[1:] or steps)
-        for name in ("link", "disk")
+    sums = hashlib.sha256(b"".join(t.contiguous().numpy().tobytes() for t in found))
+    return {
+        **_ran_on(device, item.geometry),
+        "text_rows": len(text),
+        **lap.figures(),
+        "vram_peak_bytes": measured.vram_peak_bytes,
+        "context_bytes": measured.vram_outside_bytes,
+        "stall_seconds": _stalls(steps),
+        "sha256": sums.hexdigest(),
+        "kernels": models.kernels()["transformer"]["implementation"],
     }
+
+
+class _Laps:
+    """Seconds of each evaluation; called after every one with its result."""
+
+    def __init__(self, phase: str, context: WorkerContext) -> None:
+        self.phase, self.context, self.seconds = phase, context, list[float]()
+        self.begin()
+
+    def begin(self) -> None:
+        """The next evaluation starts now."""
+        self._began = time.perf_counter()
+
+    def __call__(self, result: Any) -> None:
+        self.seconds.append(time.perf_counter() - self._began)
+        text = f"step {len(self.seconds)}: {self.seconds[-1]:.2f} s"
+        self.begin()
+        self.context.emit(Event("notice", self.phase, text))
+
+    def figures(self) -> dict[str, Any]:
+        """Seconds as a row has them; the first evaluation, which reads blocks, is no usual one."""
+        return {
+            "seconds": sum(self.seconds),
+            "step_seconds": self.seconds,
+            "seconds_per_step": statistics.median(self.seconds[1:] or self.seconds),
+        }
+
+
+def _random_start(request: Request, item: Any, text_dim: int) -> tuple[Any, Any, Any]:
+    """Layout, text rows [rows, text_dim] float32 and start of a pass, all from the seed."""
+    import torch
+
+    from .model.layout import build_layout
+    from .sampling.noise import draw_pass_noise
+    from .sampling.two_pass import start_first_pass
+
+    size, rows = item.geometry, request.text_rows or TEXT_ROWS
+    layout = build_layout(
+        latent_frames=size.latent_frames, latent_height=size.latent_height,
+        latent_width=size.latent_width, audio_latents=size.audio_latents, text_tags=[1] * rows,
+    )  # fmt: skip
+    text = torch.randn(rows, text_dim, generator=torch.Generator().manual_seed(request.seed))
+    noise = draw_pass_noise(request.seed + item.seed_offset, size)
+    return layout, text, start_first_pass(noise)
+
+
+def _ran_on(device: torch.device, size: Geometry) -> dict[str, Any]:
+    """What a row says of the machine and of the size."""
+    import torch
+
+    from .versions import read_versions
+
     return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "versions": read_versions(),
         "width": size.width_px,
         "height": size.height_px,
         "frames": size.frames,
-        "text_rows": rows,
-        "seconds": sum(seconds),
-        "step_seconds": seconds,
-        "seconds_per_step": statistics.median(steady),
-        "vram_peak_bytes": measured.vram_peak_bytes,
-        "context_bytes": measured.vram_outside_bytes,
-        "stall_seconds": stalls,
-        "sha256": digest.hexdigest(),
-        "kernels": models.kernels()["transformer"]["implementation"],
+        "grouped": size.grouped,
+    }
+
+
+def _stalls(steps: Sequence[Any]) -> dict[str, float]:
+    """Seconds that a usual step waited, for each resource."""
+    return {
+        name: statistics.median(step.stall_seconds[name] for step in steps[1:] or steps)
+        for name in ("link", "disk")
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -94,6 +95,11 @@ def test_agreeing_runs_are_kept_and_the_next_plan_stands_on_them(toy: Path, own_
     assert document["stored"] and document["bit_identical"]
     assert len(document["trials"]) >= 2
     assert len({row["sha256"] for row in document["trials"]}) == 1
+    for row in document["trials"]:
+        laps = row["step_seconds"]
+        assert len(laps) > 1 and row["seconds"] == pytest.approx(sum(laps))
+        assert row["seconds_per_step"] == pytest.approx(median(laps[1:])), "the first one reads"
+        assert row["grouped"] == Geometry(row["width"], row["height"], row["frames"]).grouped
     assert "sample_high" in document["best"] and "fastest" in optimize_text(document)
     before, after = choose_calibration(CARD), machine_calibration(CARD)
     assert before.extrapolated and not after.extrapolated
