@@ -28,6 +28,14 @@ def ms(fn) -> float:
     return float(triton.testing.do_bench(fn, warmup=20, rep=60, return_mode="median"))
 
 
+def report_ms(name: str, fn) -> None:
+    """A line; a variant that does not compile or does not fit the card is a verdict too."""
+    try:
+        print(f"{name} {ms(fn):.3f} ms", flush=True)
+    except Exception as failed:
+        print(f"{name} {str(failed)[:80]}", flush=True)
+
+
 def inverse() -> None:
     k = torch.nn.functional.normalize(torch.randn(N * H, S, D, device="cuda"), dim=-1)
     k = k * torch.rand(N * H, S, 1, device="cuda").sqrt()
@@ -44,7 +52,7 @@ def inverse() -> None:
     for warps, precision in itertools.product((1, 2, 4, 8), ("ieee", "tf32x3")):
 
         def fn(w=warps, p=precision):
-            delta._inverse[(N * H,)](a, alpha, m, t, 1.0, D=D, PRECISION=p, num_warps=w)
+            delta._inverse[(N * H,)](a, alpha, m, t, 1.0, D=D, N=16, PRECISION=p, num_warps=w)
 
         try:
             report(f"halves warps {warps} {precision}", fn, lambda: m)
@@ -86,72 +94,45 @@ def scans() -> None:
                 D=D, ROWS=r, W=64, PRECISION="tf32x3", num_warps=w,
             )  # fmt: skip
 
-        try:
-            print(f"scan chunks {chunks} rows {rows} warps {warps} {ms(fn):.3f} ms", flush=True)
-        except Exception as failed:
-            print("scan", chunks, rows, warps, str(failed)[:80], flush=True)
-    for rows, warps in ((16, 4), (32, 4), (64, 4), (64, 8), (128, 8)):
+        report_ms(f"scan chunks {chunks} rows {rows} warps {warps}", fn)
+    shapes = ((32, 4), (64, 4), (64, 8))
+    for (rows, warps), stages in itertools.product(shapes, (1, 2, 3)):
 
-        def back(r=rows, w=warps):
+        def back(r=rows, w=warps, s=stages):
             delta._scan_back[(H, D // r)](
                 state, kept[1], kept[2], H, 15,
-                D=D, ROWS=r, W=64, PRECISION="tf32x3", num_warps=w,
+                D=D, ROWS=r, W=64, PRECISION="tf32x3", num_warps=w, num_stages=s,
             )  # fmt: skip
 
-        try:
-            print(f"scan back rows {rows} warps {warps} {ms(back):.3f} ms", flush=True)
-        except Exception as failed:
-            print("scan back", rows, warps, str(failed)[:80], flush=True)
+        report_ms(f"scan back rows {rows} warps {warps} stages {stages}", back)
 
 
 def convolutions() -> None:
-    c = H * D
+    """A chunk of the large picture: strips and blocks of channels, frames read at once."""
+    height, width, c, slots = 24, 42, H * D, 10
     x = torch.randn(N * S, c, device="cuda").bfloat16()
-    ring = torch.zeros(10, S, c, device="cuda", dtype=torch.bfloat16)
-    for dtype in (torch.bfloat16,):
-        taps = torch.randn(25, c, device="cuda").to(dtype)
-        for bp, bc, warps in (
-            (32, 64, 4),
-            (16, 64, 4),
-            (32, 64, 8),
-            (64, 64, 8),
-            (32, 32, 4),
-            (16, 128, 8),
-        ):
+    ring = torch.zeros(slots, S, c, device="cuda", dtype=torch.bfloat16)
+    taps = torch.randn(25, c, device="cuda").bfloat16()
+    for strip, block, warps in itertools.product((7, 6, 5), (32, 64, 128), (1, 2)):
+        strips = triton.cdiv(width, strip)
 
-            def fn(p=bp, q=bc, w=warps, taps=taps):
-                conv._conv_spatial[(triton.cdiv(N * 42, p), c // q)](
-                    x, taps, ring, N, 24, 42, c, 0, 10, TAPS=5, BLOCK_P=p, BLOCK_C=q, num_warps=w
-                )
-
-            print(f"spatial {str(dtype)[6:]} p{bp} c{bc} w{warps} {ms(fn):.3f} ms", flush=True)
-    beta = torch.rand(20 * S, H, device="cuda").bfloat16()
-    out = torch.empty(N, H, S, D, device="cuda", dtype=torch.bfloat16)
-    taps = torch.randn(5, c, device="cuda").bfloat16()
-    for bp, warps in ((16, 4), (8, 4), (8, 2), (16, 8), (32, 8)):
-
-        def fn(p=bp, w=warps):
-            conv._conv_temporal[(triton.cdiv(S, p), H)](
-                ring,
-                taps,
-                beta,
-                out,
-                S,
-                10,
-                c,
-                H,
-                3,
-                N,
-                1,
-                70,
-                TAPS=5,
-                NORMALISE=True,
-                D=D,
-                BLOCK_P=p,
-                num_warps=w,
+        def spatial(w=strip, b=block, n=warps, s=strips):
+            conv._conv_spatial[(N * s, c // b)](
+                x, taps, ring, height, width, c, 0, slots, s, W=w, BLOCK_C=b, num_warps=n
             )
 
-        print(f"temporal p{bp} w{warps} {ms(fn):.3f} ms", flush=True)
+        report_ms(f"spatial strip {strip} channels {block} warps {warps}", spatial)
+    beta = torch.rand(20 * S, H, device="cuda").bfloat16()
+    out = torch.empty(N, H, S, D, device="cuda", dtype=torch.bfloat16)
+    for frames, warps in itertools.product((1, 3, 5), (1, 2)):
+
+        def temporal(f=frames, n=warps):
+            conv._conv_temporal[(S, H, triton.cdiv(N, f))](
+                ring, taps, beta, out, S, slots, c, H, 3, N, 1, 70,
+                TAPS=5, NORMALISE=True, D=D, FRAMES=f, num_warps=n,
+            )  # fmt: skip
+
+        report_ms(f"temporal frames {frames} warps {warps}", temporal)
 
 
 def queueing() -> None:
