@@ -24,7 +24,7 @@ from ...kernels.weights import Activation, Weight
 from ..errors import CheckpointError
 from ..planner.types import KeySource
 from .keyring import KeyRing
-from .linear_branch import LinearBranch
+from .linear_branch import REACH, LinearBranch
 from .residual import Residual
 from .side import SideStream
 from .sweep import FFN_TILE_ROWS, SweepContext
@@ -54,10 +54,10 @@ class ChunkMajorBlock:
             rows = (c.total_rows, c.heads, c.head_dim)
             self.full = (c.empty(rows), c.empty(rows))
             return
-        if c.vdn.anchors != "both" or c.vdn.radius != 1 or not c.vdn.linear or c.vdn.chunk <= 0:
+        if c.vdn.anchors != "both" or c.vdn.radius != 1 or not c.vdn.linear or c.vdn.chunk < REACH:
             raise CheckpointError(
                 "the engine runs windows of one chunk on each side with both anchors",
-                expected="radius 1, chunk > 0, anchors both, linear branch on",
+                expected=f"radius 1, chunk >= {REACH}, anchors both, linear branch on",
                 found=c.vdn,
             )
         self.ring = KeyRing(

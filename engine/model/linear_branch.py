@@ -26,7 +26,8 @@ class LinearBranch:
 
     def __init__(self, context: SweepContext) -> None:
         self.context = c = context
-        frames = self.ring_frames = c.chunk * (c.grouped + 1)  # a group, its halo of four, one more
+        # A group and what stands before it: its halo, and a chunk that was not scanned yet.
+        frames = self.ring_frames = c.chunk * c.grouped + max(c.chunk, 2 * REACH)
         shape = (frames, c.tokens, c.heads * c.head_dim)
         matrix = (c.heads, c.head_dim, c.head_dim)
         make = c.empty

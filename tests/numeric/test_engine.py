@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -146,9 +147,19 @@ def test_any_group_of_chunks_is_the_whole_sequence_model(folders, grouped, chunk
     assert_is_the_whole_sequence_model(folders, frames, ())
 
 
-def assert_is_the_whole_sequence_model(folders, frames, keyframes):
+@pytest.mark.parametrize(("chunk", "chunks"), [(2, 1), (2, 3), (3, 1), (3, 2), (4, 2), (6, 1)])
+def test_a_chunk_of_other_frames_is_the_whole_sequence_model(folders, grouped, chunk, chunks):
+    """The temporal taps reach over more than one short chunk."""
+    grouped(chunks)
+    assert_is_the_whole_sequence_model(folders, 22, (), chunk=chunk)
+
+
+def assert_is_the_whole_sequence_model(folders, frames, keyframes, *, chunk=None):
     checkpoint = open_checkpoint(folders["openvdn"])
     config = checkpoint.config
+    if chunk is not None:
+        config = replace(config, vdn=replace(config.vdn, chunk=chunk))
+        checkpoint = replace(checkpoint, config=config)
     data = problem(config, frames, keyframes)
     layout, video, audio, text, condition = data
     got = run(checkpoint, placement(config), data, conditions=bool(keyframes), dtype=torch.float32)
