@@ -120,13 +120,13 @@ def main() -> None:
             )
             row["context_after_bytes"] = bench.context_bytes(device)  # graphs are still there
             row["vram_peak_bytes"] += max(0, row["context_after_bytes"] - context)
-            if placement.disk_blocks:
-                row["disk_bytes_per_second"] = bench.disk_rate(denoiser)
         except (LowpeakError, torch.OutOfMemoryError) as failed:
             row = {"case": name, "error": str(failed)[:600], "vram_gib": vram_gib}
         finally:
             if denoiser is not None:
                 denoiser.close()
+        if placement.disk_blocks and "error" not in row:
+            row["disk_bytes_per_second"] = bench.disk_rate(checkpoint, device)
         row["capture"] = not options.no_capture
         row["context_growth_bytes"] = bench.context_bytes(device) - context  # libraries and graphs
         row["case"], row["setup_and_run_seconds"] = name, time.perf_counter() - begin

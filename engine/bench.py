@@ -10,7 +10,6 @@ import hashlib
 import os
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .blocks.reading import read_alone
 from .checkpoint.index import Checkpoint
 from .errors import RequestError
 from .geometry import Geometry
@@ -25,7 +25,7 @@ from .meter import resident_bytes
 from .model.layout import build_layout
 from .planner.types import Placement
 from .sampling.schedules import schedule
-from .streamed import StreamedDenoiser
+from .streamed import StreamedDenoiser, block_sources
 from .units import gib_to_bytes
 from .versions import read_versions
 
@@ -159,23 +159,13 @@ def bench_step(
     }
 
 
-def disk_rate(denoiser: StreamedDenoiser, blocks: int = 12) -> float:
-    """Bytes a second of the store's own reader, over whole block files, past the page cache."""
-    from concurrent.futures import ThreadPoolExecutor
+def disk_rate(checkpoint: Checkpoint, device: torch.device, blocks: int = 12) -> float:
+    """Bytes a second that a store could read at most, over whole block files, past the page cache.
 
-    from .blocks.memory import HostBuffer
-    from .blocks.store import READERS
-    from .streamed import block_sources
-
-    sources = block_sources(denoiser.checkpoint)[:blocks]
-    buffer = HostBuffer(max(s.buffer_bytes for s in sources), pin=denoiser.device.type == "cuda")
-    done = 0
-    with ThreadPoolExecutor(READERS) as readers:
-        begin = time.perf_counter()
-        for source in sources:
-            done += source.read(buffer.tensor[: source.buffer_bytes], readers)
-        seconds = time.perf_counter() - begin
-    buffer.close()
+    Close whoever reads ahead first: it would take a share of the disk, and of this one's memory.
+    """
+    sources = block_sources(checkpoint)[:blocks]
+    done, seconds = read_alone(sources, pin=device.type == "cuda")
     return done / seconds
 
 

@@ -70,13 +70,7 @@ def forecast_row(case: Case, text_rows: int) -> dict[str, Any]:
 def stream_row(folder: Path, device_name: str) -> dict[str, Any]:
     """Rates of the disk and of the link, bytes a second; None where there is no link."""
     models = open_models(folder, choose_device(device_name))
-    layers = models.checkpoint.config.layers
-    placement = Placement(disk_blocks=layers, transfer_slots=2)
-    denoiser = _open(models, placement)
-    try:
-        disk = disk_rate(denoiser)
-    finally:
-        denoiser.close()
+    disk = disk_rate(models.checkpoint, models.device)
     return {
         **_about(models, "stream"),
         "disk_bytes_per_second": disk,

@@ -11,14 +11,12 @@ import gc
 import statistics
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from .blocks.memory import HostBuffer
-from .blocks.store import BLOCKS_AT_ONCE, READERS
+from .blocks.reading import read_alone
 from .device import choose_device
 from .errors import CheckpointError
 from .meter import Meter, resident_bytes
@@ -133,17 +131,5 @@ def _disk_rate(path: Path, device: torch.device) -> dict[str, float] | None:
     layers = _layers(path)
     if layers is None:
         return None
-    size = max(item.buffer_bytes for item in layers)
-    buffers = [HostBuffer(size, pin=device.type == "cuda") for _ in range(BLOCKS_AT_ONCE)]
-
-    def read(index: int) -> int:
-        item, buffer = layers[index], buffers[index % len(buffers)]
-        return item.read(buffer.tensor[: item.buffer_bytes], readers)
-
-    with ThreadPoolExecutor(READERS) as readers, ThreadPoolExecutor(BLOCKS_AT_ONCE) as lanes:
-        began = time.perf_counter()
-        done = sum(lanes.map(read, range(len(layers))))
-        took = time.perf_counter() - began
-    for buffer in buffers:
-        buffer.close()
-    return {"bytes": done, "bytes_per_second": done / max(took, 1e-9)}
+    done, seconds = read_alone(layers, pin=device.type == "cuda")
+    return {"bytes": done, "bytes_per_second": done / seconds}

@@ -102,8 +102,6 @@ def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, A
             enough=lambda last: time.perf_counter() - began + last > left,
         )  # fmt: skip
         after = context_bytes(device) if on_card else 0
-        if placement.disk_blocks:
-            row["disk_bytes_per_second"] = disk_rate(denoiser, RATE_BLOCKS)
     except torch.OutOfMemoryError as short:
         used = torch.cuda.max_memory_reserved(device) + own
         raise MeasuredOverrun(PHASE, "vram", forecast["vram_peak_bytes"], used) from short
@@ -111,6 +109,8 @@ def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, A
         denoiser.close()
         if on_card:
             torch.cuda.set_per_process_memory_fraction(1.0, device)
+    if placement.disk_blocks:  # the store has ended: its read-ahead would take a share of the disk
+        row["disk_bytes_per_second"] = disk_rate(models.checkpoint, device, RATE_BLOCKS)
     row["vram_peak_bytes"] = row["vram_peak_bytes"] + max(0, after - own) if on_card else None
     return {
         **row,

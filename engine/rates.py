@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from .learning import home
 from .planner.types import HardwareSnapshot
-from .units import MIB, round_up
+from .units import MIB
 
 if TYPE_CHECKING:
     import torch
@@ -155,12 +155,10 @@ def measure_link(device: torch.device) -> float | None:
 
 
 def block_read_rate(files: Sequence[Path], most: int = MOST_FILES) -> float | None:
-    """Bytes a second of the store's own reader over the largest `most` files, None without any."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from .blocks.memory import HostBuffer
-    from .blocks.sources import PAGE_BYTES, FileSource
-    from .blocks.store import READERS
+    """Bytes a second that a store could read at most, over the largest `most` files, None without
+    any."""
+    from .blocks.reading import read_alone
+    from .blocks.sources import FileSource
 
     status = sorted(((path.stat(), path) for path in files), key=lambda item: -item[0].st_size)
     sources = [
@@ -170,15 +168,8 @@ def block_read_rate(files: Sequence[Path], most: int = MOST_FILES) -> float | No
     ]
     if not sources:
         return None
-    buffer = HostBuffer(max(round_up(s.buffer_bytes, PAGE_BYTES) for s in sources), pin=False)
-    buffer.tensor.fill_(0)  # pages exist before the clock starts
-    try:
-        with ThreadPoolExecutor(READERS) as readers:
-            began = time.perf_counter()
-            done = sum(s.read(buffer.tensor[: s.buffer_bytes], readers) for s in sources)
-            return done / (time.perf_counter() - began)
-    finally:
-        buffer.close()
+    done, seconds = read_alone(sources, pin=False)
+    return done / seconds
 
 
 def made_file_rate(folder: Path, nbytes: int = DISK_BYTES) -> float | None:

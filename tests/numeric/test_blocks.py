@@ -19,6 +19,7 @@ import torch
 from lowpeak.engine.blocks import BlockStore, BlockStream, FileSource, TensorSource, plan_parts
 from lowpeak.engine.blocks.layout import SLOT_ALIGNMENT, Piece
 from lowpeak.engine.blocks.memory import CpuDevice, HostBuffer
+from lowpeak.engine.blocks.reading import read_alone
 from lowpeak.engine.errors import CheckpointError
 
 BLOCKS, WIDTH = 6, 40
@@ -233,6 +234,22 @@ class CountedSource(TensorSource):
         got = super().read(buffer, readers)
         CountedSource.now -= 1
         return got
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_rate_is_taken_as_blocks_are_read(tmp_path, beside):
+    CountedSource.now = CountedSource.most = 0
+    made = [CountedSource(index, beside) for index in range(BLOCKS)]
+    read_alone(made, pin=False)
+    assert CountedSource.most == 1 + beside
+    files = []
+    for index in range(3):
+        path = tmp_path / f"{index}.safetensors"
+        path.write_bytes(bytes(5000 + index))
+        status = path.stat()
+        files.append(FileSource(path, {}, (status.st_size, status.st_mtime_ns, status.st_ino)))
+    done, seconds = read_alone(files, pin=False)
+    assert done == 15_003 and seconds > 0
 
 
 @pytest.mark.parametrize("pinned", [range(BLOCKS), (), (1, 4)])
