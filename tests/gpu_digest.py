@@ -14,11 +14,14 @@ import torch
 from lowpeak.engine import bench
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.kernels_here import default_dtype
 from lowpeak.engine.planner.types import Placement
+from lowpeak.engine.prelude import Prelude
 from lowpeak.engine.sampling.schedules import schedule
 from lowpeak.engine.sampling.solver import euler_step
-from lowpeak.engine.streamed import StreamedDenoiser
+from lowpeak.engine.streamed import StreamedDenoiser, choose_for
 
+TIMES = tuple(step.distinct for step in schedule(8).steps())
 SMALL = Geometry(448, 256, 124)  # 37 latent frames of 8 x 14 tokens: two groups of four chunks
 UNGROUPED = Geometry(768, 704, 39)  # 12 latent frames of 22 x 24 tokens: every chunk is a group
 
@@ -32,15 +35,31 @@ def placement(blocks: int, resident=0, disk=0, **settings) -> Placement:
     )
 
 
+def open_prelude(folder: Path) -> Prelude:
+    """What the passes of many tests may share: two thirds of what a digest reads."""
+    checkpoint, device = open_checkpoint(folder), the_card()
+    dtype = default_dtype(device)
+    choice = choose_for(checkpoint, device, dtype)
+    return Prelude(checkpoint, TIMES, device, choice, dtype)
+
+
+def the_card() -> torch.device:
+    return torch.device("cuda", torch.cuda.current_device())
+
+
 def latents_digest(
-    folder: Path, chosen: Placement, geometry: Geometry, steps: int = 2, *, capture: bool = True
+    folder: Path,
+    chosen: Placement,
+    geometry: Geometry,
+    steps: int = 2,
+    *,
+    capture: bool = True,
+    prelude: Prelude | None = None,
 ) -> str:
     """SHA-256 of video and audio rows after a few evaluations from fixed noise."""
-    checkpoint = open_checkpoint(folder)
+    checkpoint, device = open_checkpoint(folder), the_card()
     layout, text, video, audio = bench.random_pass(checkpoint, geometry, 60)
-    device = torch.device("cuda", torch.cuda.current_device())
-    times = tuple(step.distinct for step in schedule(8).steps())
-    denoiser = StreamedDenoiser(checkpoint, times, chosen, device, capture=capture)
+    denoiser = StreamedDenoiser(checkpoint, TIMES, chosen, device, capture=capture, prelude=prelude)
     plan = schedule(8)
     try:
         velocity = denoiser.bind(layout, text, torch.empty(0, denoiser.config.video_row))

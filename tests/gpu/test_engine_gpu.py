@@ -15,7 +15,7 @@ from pathlib import Path
 import gpu_digest
 import pytest
 import torch
-from gpu_digest import SMALL, UNGROUPED, latents_digest, placement
+from gpu_digest import SMALL, TIMES, UNGROUPED, latents_digest, placement, the_card
 
 from lowpeak.engine import bench
 from lowpeak.engine.checkpoint.index import open_checkpoint
@@ -27,7 +27,7 @@ from lowpeak.engine.streamed import StreamedDenoiser
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
-def test_no_placement_changes_a_bit_at_block_size(folder):
+def test_no_placement_changes_a_bit_at_block_size(folder, shared):
     blocks = open_checkpoint(folder).config.layers
     ways = itertools.product(("store", "recompute", "host"), ("device", "host"))
     spots = [((0, 0), 2, False), ((1, 0), 1, False), ((1, 1), 3, True), ((blocks, 0), 2, False)]
@@ -37,33 +37,37 @@ def test_no_placement_changes_a_bit_at_block_size(folder):
             blocks, resident, disk, keys=keys, residual=residual, transfer_slots=slots,
             half_slots=half,
         )  # fmt: skip
-        found[chosen] = latents_digest(folder, chosen, SMALL)
+        found[chosen] = latents_digest(folder, chosen, SMALL, prelude=shared)
     assert len(found) == 24
     assert len(set(found.values())) == 1, found
     assert SMALL.grouped > 1
     assert SMALL.chunks > SMALL.grouped, "one group has nothing to be read ahead of"
 
 
-def test_no_placement_changes_a_bit_where_a_chunk_is_a_group(folder):
+def test_no_placement_changes_a_bit_where_a_chunk_is_a_group(folder, shared):
     assert UNGROUPED.grouped == 1
     ways = (("store", "device"), ("store", "host"), ("recompute", "device"), ("host", "device"))
     found = {
-        keys: latents_digest(
-            folder, placement(2, keys=keys[0], residual=keys[1], half_slots=True), UNGROUPED
+        way: latents_digest(
+            folder,
+            placement(2, keys=way[0], residual=way[1], half_slots=True),
+            UNGROUPED,
+            prelude=shared,
         )
-        for keys in ways
+        for way in ways
     }
     assert len(set(found.values())) == 1, found
 
 
-def test_no_cap_changes_a_bit(folder):
+def test_no_cap_changes_a_bit(folder, shared):
     total = torch.cuda.mem_get_info()[1]
     found = set()
     try:
         for cap_gib in (3.4, 7.0, total / 2**30):
             torch.cuda.empty_cache()
             torch.cuda.set_per_process_memory_fraction(min(1.0, cap_gib * 2**30 / total))
-            found.add(latents_digest(folder, placement(2, keys="recompute"), SMALL))
+            chosen = placement(2, keys="recompute")
+            found.add(latents_digest(folder, chosen, SMALL, prelude=shared))
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     assert len(found) == 1
@@ -86,13 +90,12 @@ def test_no_allocator_changes_a_bit(folder):
 def test_cancel_leaves_the_device_as_it_was(folder):
     checkpoint = open_checkpoint(folder)
     layout, text, video, audio = bench.random_pass(checkpoint, SMALL, 60)
-    device = torch.device("cuda", torch.cuda.current_device())
-    times = tuple(step.distinct for step in schedule(8).steps())
+    device = the_card()
     latents_digest(folder, placement(2), SMALL, steps=1)  # libraries take their workspaces once
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
-    denoiser = StreamedDenoiser(checkpoint, times, placement(2), device, is_cancelled=lambda: True)
+    denoiser = StreamedDenoiser(checkpoint, TIMES, placement(2), device, is_cancelled=lambda: True)
     velocity = denoiser.bind(layout, text, torch.empty(0, denoiser.config.video_row))
     with pytest.raises(Cancelled):
         velocity(video, audio, schedule(8).steps()[0])
