@@ -9,7 +9,7 @@ it was is part of the value: `status`, `extrapolated`, `notes`. Nothing is guess
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,10 @@ class Calibration:
             name = key.replace("__", ".", 1)
             rows[name] = replace(rows[name], value=value)
         return replace(self, rows=rows)
+
+    def with_rows(self, rows: Iterable[Row]) -> Calibration:
+        """A copy with rows added or replaced."""
+        return replace(self, rows={**self.rows, **{row.name: row for row in rows}})
 
     def margin_bytes(self, axis: str, system: str) -> int:
         """What must stay free beside a forecast on `axis` ("vram" or "ram")."""

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..geometry import Geometry
+from ..units import GIB
 from .calibration import Calibration, Row
 from .cost import RAM, VRAM, SampleMemory, total
+from .search import ENDLESS
 from .timing import StepClock, StepSeconds
 from .types import ModelFacts, Placement
 from .workload import Workload, block_seconds
@@ -30,6 +32,7 @@ class Compared:
     ram_bytes: int
     memory: SampleMemory
     placement: Placement
+    kept: int  # of the VRAM, what is held only because there is room
 
     def ratio(self, axis: str) -> float | None:
         """forecast / measured of "seconds", "vram" or "ram"."""
@@ -76,7 +79,20 @@ def compare(row: Mapping[str, Any], facts: ModelFacts, calibration: Calibration)
         work, block_seconds(work, calibration), calibration, place.keys, place.residual
     )
     terms = memory.terms(place)
-    return Compared(row, clock.step(place), total(terms, VRAM), total(terms, RAM), memory, place)
+    need = total(terms, VRAM)
+    cap = row.get("vram_gib")
+    kept = memory.kept_bytes(place.keys, ENDLESS if cap is None else int(cap * GIB) - need)
+    return Compared(row, clock.step(place), need + kept, total(terms, RAM), memory, place, kept)
+
+
+def same_groups(row: Mapping[str, Any]) -> bool:
+    """Whether a row was run with the groups of chunks that a forecast of its size counts.
+
+    Rows from before there were groups do not name them; they are right for large pictures alone.
+    """
+    geometry = Geometry(row["width"], row["height"], row["frames"])
+    without = geometry.grouped if row.get("bench") == "forecast" else 1
+    return bool(row.get("grouped", without) == geometry.grouped)
 
 
 def forecast_table(

@@ -20,6 +20,7 @@ from .types import Placement, Term
 from .workload import BF16, Workload
 
 VRAM, RAM, SECONDS = "vram_bytes", "ram_bytes", "seconds"
+KEPT_ROW = "memory.allocator_kept"  # only where it was measured
 OUTSIDE_TERMS = ("context and libraries", "captured graphs")  # not the allocator's
 WORKSPACE_BYTES = 32 << 20
 MOST_GRAPHS = 64  # engine.model.replays
@@ -57,6 +58,12 @@ def slot_bytes(work: Workload, half_slots: bool) -> int:
     return max(attention, work.facts.block_bytes - attention) + work.facts.lora_block_bytes
 
 
+def slack_rows(keys: str, full_cover: bool) -> tuple[str, str]:
+    """Names of the rows for the allocator's fixed part and for its multiple of a group."""
+    end = "" if keys == "store" or full_cover else "_alone"
+    return f"memory.allocator{end}", f"memory.chunk_temporaries{end}"
+
+
 def captured_graphs(resident: int, slots: int, half: bool) -> int:
     """Graphs of a pass: a write and a read sweep for every set of addresses a block can have.
 
@@ -86,12 +93,6 @@ class SampleMemory:
         return [
             self._measured("context and libraries", "memory.context", 1),
             term("root", root, VRAM),
-            self._measured("allocator, fixed part", "memory.allocator", 1),
-            self._measured(
-                "chunk temporaries",
-                "memory.chunk_temporaries",
-                min(work.group_rows, work.geometry.video_tokens) * work.width * BF16,
-            ),
             *(self._covered_vram() if work.full_cover else self._window_vram()),
             term(
                 "feed-forward tile",
@@ -113,9 +114,40 @@ class SampleMemory:
         rows = max(work.group_rows * facts.hidden, tile * (facts.hidden + facts.ffn))
         return LORA_SLACK * BF16 * rows
 
+    def kept_bytes(self, keys: str, room_bytes: int) -> int:
+        """What the allocator keeps beyond need, of at most `room_bytes`, where that was measured:
+        it is in a peak, and given back where there is no room for it.
+        """
+        row = self.calibration.rows.get(KEPT_ROW)
+        if row is None or keys == "store" or self.work.full_cover:
+            return 0
+        return max(0, min(int(row.value), room_bytes))
+
     def _measured(self, name: str, row: str, unit_bytes: float) -> Term:
         rows = self.calibration
         return term(name, rows[row] * unit_bytes, VRAM, rows.source(row))
+
+    @property
+    def grouped(self) -> float:
+        """Chunks of a row group that its tensors hold at once, as measured."""
+        return 1 + self.calibration["memory.grouped"] * (self.work.geometry.grouped - 1)
+
+    @property
+    def group_unit_bytes(self) -> float:
+        """One unit of the chunk temporaries: a group's rows at model width, bf16."""
+        work = self.work
+        rows = min(self.grouped * work.chunk_rows, work.geometry.video_tokens)
+        return rows * work.width * BF16
+
+    def slack_vram(self, keys: str) -> list[Term]:
+        """What the allocator holds beside the shaped terms. Streams side by side hold more of it
+        than one after another, so stored keys have rows of their own.
+        """
+        group = slack_rows(keys, self.work.full_cover)
+        return [
+            self._measured("allocator, fixed part", group[0], 1),
+            self._measured("chunk temporaries", group[1], self.group_unit_bytes),
+        ]
 
     def _window_vram(self) -> list[Term]:
         """Ring, dense rows and scans of a clip that is longer than its windows."""
@@ -124,7 +156,7 @@ class SampleMemory:
         ring = (work.dense_rows + work.ring_chunks * work.chunk_rows) * wide * 2 * BF16
         states = work.geometry.chunks * rows["memory.state_tensors"] + OUTSIDE_STATES
         # Of a group's further chunks also the matrices they pass through on the way: A, B, M, T, J.
-        more = CHUNK_FRAMES * (work.geometry.grouped - 1)
+        more = CHUNK_FRAMES * (self.grouped - 1)
         frames = rows["memory.frame_ring"] * 2 + more * (2 + SOLVE_TENSORS)
         return [
             term("key/value ring", ring, VRAM),
@@ -140,8 +172,7 @@ class SampleMemory:
 
     def choice_vram(self, keys: str, residual: str) -> list[Term]:
         """What the key source and the place of x add on the device."""
-        work = self.work
-        terms = []
+        work, terms = self.work, self.slack_vram(keys)
         if residual == "device":
             terms.append(term("residual stream", work.residual_bytes, VRAM))
         else:
@@ -169,10 +200,10 @@ class SampleMemory:
         attention and projected linear branch of the group that is read ahead.
         """
         work, facts = self.work, self.work.facts
-        grouped = work.geometry.grouped
+        grouped = self.grouped
         statistics = 3 * CHUNK_FRAMES * grouped * facts.heads * facts.head_dim**2 * FP32
-        rows = (7 if grouped > 1 else 3) * work.group_rows
-        return rows * work.width * BF16 + statistics + WORKSPACE_BYTES
+        rows = (7 if work.geometry.grouped > 1 else 3) * grouped * work.chunk_rows
+        return int(rows * work.width * BF16 + statistics) + WORKSPACE_BYTES
 
     def weight_vram(self, placement: Placement) -> list[Term]:
         """Resident blocks and transfer slots, and a graph of each sweep for every place of them."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .calibration import Calibration, Row
 from .compare import Compared, compare, usable
-from .cost import captured_graphs
+from .cost import KEPT_ROW, captured_graphs, slack_rows
 from .types import ModelFacts
-from .workload import BF16, Workload, block_parts, gemm_row
+from .workload import block_parts, gemm_row
 
 QUIET_STALL = 0.02  # share of a step that may be spent waiting in a row that teaches compute
 LEAST_ALLOCATOR_BYTES = 1 << 20
@@ -25,6 +24,7 @@ LEAST_SECONDS = 1e-7
 # How far slowness, launch, what side streams save, and the rest may be expected to move.
 SCALES = (0.1, 0.1, 1.5e-4, 0.05, 0.05)
 LEAST_SHARE = 1e-6
+MOST_GROUPED_SHARE = 4.0  # of the shapes; a group that needs more is no group
 GLUE_ROWS = ("rates.copy", "rates.convolution", "rates.readout", "rates.solve")
 Rows = Sequence[Mapping[str, Any]]
 
@@ -44,7 +44,7 @@ class Fit:
         """Keep one row."""
         row = Row(name, float(value), unit, "measured", source, error)
         self.found.append(row)
-        self.calibration = replace(self.calibration, rows={**self.calibration.rows, name: row})
+        self.calibration = self.calibration.with_rows([row])
 
     def learn_values(
         self,
@@ -95,7 +95,7 @@ def left_out(
     found = []
     for size in sizes:
         others = measured_rows([row for row in steps if _size(row) != size], facts, before)
-        known = replace(before, rows={**before.rows, **{row.name: row for row in others}})
+        known = before.with_rows(others)
         found += [compare(row, facts, known) for row in steps if _size(row) == size]
     return found
 
@@ -176,35 +176,107 @@ def _fit_outside(fit: Fit) -> None:
 
 
 def _fit_device(fit: Fit) -> None:
-    """What the allocator reserves beyond the shaped terms: a constant and a multiple of a group."""
-    points, rows = [], fit.calibration
-    for item in fit.compared():
-        if item.ratio("vram") is None:
-            continue
-        unit = chunk_unit_bytes(item.memory.work)
-        known = rows["memory.allocator"] + rows["memory.chunk_temporaries"] * unit
-        measured = item.row["vram_peak_bytes"]
-        points.append((float(unit), measured - (item.vram_bytes - known), float(measured)))
-    if not points:
+    """What the allocator reserves beyond the shaped terms.
+
+    First rows whose groups are single chunks, with stored keys and without; then how much of a
+    row group is held at once, from the others.
+    """
+    single = [item for item in _with_vram(fit) if item.memory.work.geometry.grouped == 1]
+    for beside in (True, False):
+        _fit_slack(fit, [item for item in single if _stored(item) == beside])
+    _fit_kept(fit)
+    _fit_grouped(fit)
+
+
+def _with_vram(fit: Fit) -> list[Compared]:
+    return [item for item in fit.compared() if item.ratio("vram") is not None]
+
+
+def _stored(item: Compared) -> bool:
+    """Whether streams run side by side: they do where keys are stored, or all are at hand."""
+    return item.placement.keys == "store" or item.memory.work.full_cover
+
+
+def _fit_slack(fit: Fit, items: Sequence[Compared]) -> None:
+    """A constant and a multiple of a group's rows, the lowest envelope over rows of one kind.
+
+    Without stored keys a shape needs what it ran in with the least room; more is what the
+    allocator keeps while it may (_fit_kept). Rows of one unit alone do not tell the two apart:
+    they keep their proportion.
+    """
+    if not items:
         return
-    a, b = envelope(points)
-    error = max((a + b * u - s) / whole for u, s, whole in points)
+    constant, multiple = slack_rows(items[0].placement.keys, items[0].memory.work.full_cover)
+    known = fit.calibration
+    points: dict[Any, tuple[float, float, float]] = {}
+    for item in items:
+        unit = item.memory.group_unit_bytes
+        measured = float(item.row["vram_peak_bytes"])
+        beyond = measured - item.vram_bytes + known[constant] + known[multiple] * unit + item.kept
+        point = (unit, beyond, measured)
+        shape = id(item) if _stored(item) else (_size(item.row), item.placement.residual)
+        points[shape] = min(points.get(shape, point), point, key=lambda one: one[1])
+    if len({unit for unit, _, _ in points.values()}) == 1:
+        unit, most, _ = max(points.values(), key=lambda one: one[1])
+        share = max(most, 0.0) / (known[constant] + known[multiple] * unit)
+        a, b = share * known[constant], share * known[multiple]
+    else:
+        a, b = envelope(list(points.values()))
+    error = max(abs(a + b * u - s) / whole for u, s, whole in points.values())
     source = f"reserved beyond the shaped terms: lowest envelope of {len(points)} row(s)"
-    fit.learn("memory.allocator", max(a, LEAST_ALLOCATOR_BYTES), error, "B", source)
-    fit.learn("memory.chunk_temporaries", max(b, 1e-3), error, "1", source)
+    fit.learn(constant, max(a, LEAST_ALLOCATOR_BYTES), error, "B", source)
+    fit.learn(multiple, max(b, 1e-3), error, "1", source)
 
 
-def chunk_unit_bytes(work: Workload) -> int:
-    """What one unit of the chunk temporaries is: a group's rows at model width, bf16."""
-    return min(work.group_rows, work.geometry.video_tokens) * work.width * BF16
+def _fit_kept(fit: Fit) -> None:
+    """What the allocator keeps beyond need while there is room, where keys are not stored."""
+    items = [item for item in _with_vram(fit) if not _stored(item)]
+    items = [item for item in items if item.memory.work.geometry.grouped == 1]
+    if not items:
+        return
+    most = max(item.row["vram_peak_bytes"] - (item.vram_bytes - item.kept) for item in items)
+    if most < LEAST_ALLOCATOR_BYTES and KEPT_ROW not in fit.calibration.rows:
+        return
+    source = f"most that a run with room to spare held beyond its need, {len(items)} row(s)"
+    fit.learn(KEPT_ROW, max(float(most), 1.0), 0.3, "B", source)
+
+
+def _fit_grouped(fit: Fit) -> None:
+    """How much of a group's further chunks is held at once: the least share that covers all rows.
+
+    By bisection: every term grows with it.
+    """
+    items = [item for item in _with_vram(fit) if item.memory.work.geometry.grouped > 1]
+    if not items:
+        return
+
+    def covers(share: float) -> bool:
+        known = fit.calibration.with_values(memory__grouped=share)
+        return all(
+            compare(item.row, fit.facts, known).vram_bytes >= item.row["vram_peak_bytes"]
+            for item in items
+        )
+
+    low, high = LEAST_SHARE, MOST_GROUPED_SHARE
+    if covers(low):
+        high = low
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (low, middle) if covers(middle) else (middle, high)
+    fit.learn("memory.grouped", high, 0.1, "1", f"least share that covers {len(items)} row(s)")
 
 
 def _fit_host(fit: Fit) -> None:
-    """Interpreter and libraries, from rows whose host peak was counted by a cgroup."""
+    """Interpreter and libraries, from rows whose host peak was counted by a cgroup.
+
+    A process that ran other cases before has grown by them and teaches nothing.
+    """
     peaks = [
         fit.calibration["memory.interpreter"] + item.row["ram_peak_bytes"] - item.ram_bytes
         for item in fit.compared()
-        if item.row.get("ram_gib") and item.ratio("ram") is not None
+        if item.row.get("ram_gib")
+        and item.ratio("ram") is not None
+        and item.row.get("process", "own") == "own"
     ]
     source = "host peak under a cgroup, shaped terms off"
     fit.learn_values("memory.interpreter", peaks, max, "B", source)

@@ -77,7 +77,7 @@ def price_placement(
     choice = search.price(placement, ENDLESS_BUDGET)
     if choice is None:
         raise RequestError(f"{placement} is no placement of {facts.blocks} blocks", field="place")
-    return _sample_phase(item, choice, search, calibration, 0, start=True)
+    return _sample_phase(item, choice, ENDLESS_BUDGET, calibration, 0, start=True)
 
 
 def _with_margins(budget: Budget, margins: Mapping[str, int] | None) -> Budget:
@@ -139,7 +139,7 @@ def _plan(
             if tried is not None:
                 choice = tried
                 reasons.append(why)
-        phase = _sample_phase(item, choice, search, calibration, held, start=index == 0)
+        phase = _sample_phase(item, choice, budget, calibration, held, start=index == 0)
         keep(phase)
         place = choice.candidate.placement
         # A store that pins every block serves the next pass as it is (engine.streaming).
@@ -168,7 +168,7 @@ def _plan(
 def _sample_phase(
     item: Pass,
     choice: PassChoice,
-    search: PassSearch,
+    budget: Budget,
     calibration: Calibration,
     held: int,
     *,
@@ -184,6 +184,10 @@ def _sample_phase(
     missing = choice.candidate.vram_bytes - sum(t.value for t in terms if t.unit == VRAM)
     if missing:
         terms.append(term("text refiner, before the first step", missing, VRAM))
+    # The allocator fills the margin too, before it gives anything back.
+    room = budget.vram_bytes + budget.vram_margin_bytes - choice.candidate.vram_bytes
+    spare = choice.memory.kept_bytes(place.keys, room)
+    terms.append(term("kept by the allocator while there is room", spare, VRAM))
     terms += [
         term("worker start", launch, SECONDS, calibration.source("rates.worker_start")),
         term("compute", item.steps * step.compute, SECONDS, calibration.source("rates.attention")),
@@ -193,7 +197,7 @@ def _sample_phase(
     ]
     return PhasePlan(
         item.phase,
-        choice.candidate.vram_bytes,
+        choice.candidate.vram_bytes + spare,
         choice.candidate.ram_bytes,
         launch + first + (item.steps - 1) * step.total,
         item.steps,
