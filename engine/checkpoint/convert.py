@@ -23,10 +23,11 @@ from ..errors import CheckpointError, DoesNotFit, RequestError, Shortage
 from ..model.config import ModelConfig
 from .edge import CACHES
 from .edge_needs import EDGE_FORMATS, output_bytes, schedules_for
+from .edge_recipe import EdgeRecipe, Progress
 from .index import Checkpoint, open_checkpoint
 from .parts import Part
 from .tables import Times
-from .writer import EdgeRecipe, Progress, write_edge
+from .writer import write_edge
 
 SPARE_BYTES = 256 << 20
 

@@ -23,12 +23,13 @@ from ..model.config import ModelConfig
 from ..sampling.schedules import TASK_CONDITIONS, community_schedule, schedule
 from .adapters import add_low_rank
 from .edge import CACHES
+from .edge_recipe import EdgeRecipe, Progress
 from .names import ADALN, FP32_ROOT, block_shapes, part_groups, root_linears, root_shapes
 from .parts import Part
 from .tables import Times
 from .toy_layouts import write_comfy, write_openvdn, write_stage
 from .toy_sizes import FORMATS, SIZES, check_toy
-from .writer import EdgeRecipe, Progress, write_edge
+from .writer import write_edge
 
 ADAPTERS = {"default": 0.04, "turbo": 0.08}  # name -> size of a delta against its weight
 FULL_RANK, FULL_ADALN_RANK = 64, 16

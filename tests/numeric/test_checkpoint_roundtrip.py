@@ -14,6 +14,7 @@ from lowpeak.engine.checkpoint.assemble import assemble, plain_state
 from lowpeak.engine.checkpoint.comfy import open_comfy
 from lowpeak.engine.checkpoint.convert import convert
 from lowpeak.engine.checkpoint.edge_needs import saving_of
+from lowpeak.engine.checkpoint.edge_recipe import EdgeRecipe
 from lowpeak.engine.checkpoint.header import write_tensors
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.checkpoint.names import (
@@ -30,7 +31,7 @@ from lowpeak.engine.checkpoint.toy import (
     write_toy_checkpoint,
 )
 from lowpeak.engine.checkpoint.toy_layouts import write_comfy
-from lowpeak.engine.checkpoint.writer import EdgeRecipe, write_edge
+from lowpeak.engine.checkpoint.writer import write_edge
 from lowpeak.engine.errors import CheckpointError
 from lowpeak.engine.model.config import ModelConfig
 from lowpeak.engine.model.layout import build_layout
