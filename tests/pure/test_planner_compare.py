@@ -19,12 +19,9 @@ from lowpeak.engine.planner.compare import (
     usable,
 )
 from lowpeak.engine.planner.cost import KEPT_ROW, captured_graphs
-from lowpeak.engine.planner.fitting import (
-    envelope,
-    margin_rows,
-    measured_rows,
-    positive_least_squares,
-)
+from lowpeak.engine.planner.fit_memory import envelope
+from lowpeak.engine.planner.fitting import margin_rows, measured_rows
+from lowpeak.engine.planner.least_squares import positive_least_squares
 from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.types import Placement
 
