@@ -26,6 +26,7 @@ WARMUP_STEPS = 100
 SAVE_EVERY_S = 30.0
 LOG_EVERY_S = 5.0
 BAD_STEPS = 20
+PAUSE = "PAUSE"  # a file in a run's folder: training waits while it is there
 
 
 @dataclass
@@ -69,6 +70,22 @@ class Run:
         temporary = self.folder / f".{self.name}.part"
         temporary.write_text(text)
         temporary.replace(self.folder / f"{self.name}.json")
+
+    def pause(self) -> float:
+        """Seconds waited while the folder held a file PAUSE: others measure on the same card.
+
+        The device is idle meanwhile, and PAUSED.{name} says so. Budgets do not count this time.
+        """
+        if not (self.folder / PAUSE).exists():
+            return 0.0
+        began, sign = time.monotonic(), self.folder / f"PAUSED.{self.name}"
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        sign.touch()
+        while (self.folder / PAUSE).exists():
+            time.sleep(0.2)
+        sign.unlink(missing_ok=True)
+        return time.monotonic() - began
 
     def spent(self, stage: str) -> float:
         """Seconds that earlier attempts gave to a stage."""
@@ -143,7 +160,11 @@ class Trainer:
         return min(1.0, (self.before + self.elapsed) / max(1e-6, self.before + self.budget_s))
 
     def running(self) -> bool:
-        """Whether time is left."""
+        """Whether time is left; waits while the run is paused."""
+        waited = self.run.pause()
+        self.started, self.saved, self.logged = (
+            moment + waited for moment in (self.started, self.saved, self.logged)
+        )
         return self.elapsed < self.budget_s
 
     def step(self, losses: dict[str, Tensor]) -> None:

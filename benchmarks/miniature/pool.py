@@ -131,6 +131,7 @@ def make_bucket(
     parts: list[tuple[Tensor, ...]] = []
     done = 0
     while done < count and (not parts or time.monotonic() - began < limit_s):
+        began += run.pause()
         now = min(step, count - done)
         at = torch.arange(first + done, first + done + now, device=run.device)
         scenes = data.Scenes.of(at, held_out=held_out, style=style)

@@ -25,9 +25,11 @@ from .loop import Run, State
 
 STAGES = ("video", "audio", "model", "upscaler", "night", "outline")
 SHARES = {
-    "video": 0.08, "audio": 0.08, "pool": 0.04, "model": 0.76, "upscaler": 0.05, "night": 0.03,
+    "video": 0.08, "audio": 0.10, "pool": 0.04, "model": 0.75, "upscaler": 0.05, "night": 0.03,
     "outline": 0.03,
 }  # fmt: skip
+
+PATIENCE_S = 1800.0  # for a stage beside: it may be paused
 
 
 def main() -> None:
@@ -150,7 +152,7 @@ class Story:
     def _join(self, process: subprocess.Popen[bytes], name: str) -> None:
         """Wait for a stage beside, and take its progress over."""
         try:
-            if process.wait(timeout=self.budget_s):
+            if process.wait(timeout=self.budget_s + PATIENCE_S):
                 self.failed.append(name)
         except subprocess.TimeoutExpired:
             process.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -259,6 +260,27 @@ def test_a_step_follows_the_gradient_and_skips_what_is_not_finite(tmp_path: Path
     assert torch.equal(before, second) and float(trainers[1].bad) == 1
     trainers[1].step_of("k", ("l",), [value], lambda held: loss(held, second))
     assert not torch.equal(before, second) and float(trainers[1].bad) == 0
+
+
+def test_a_paused_run_waits_and_does_not_count_the_time(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    trainer = loop.Trainer(run, "t", {"w": torch.ones(2, 2)}, 60.0, rate=1e-2)
+    assert run.pause() == 0
+    sign = tmp_path / loop.PAUSE
+    sign.touch()
+    seen: list[bool] = []
+
+    def later() -> None:
+        seen.append((tmp_path / f"PAUSED.{run.name}").exists())
+        sign.unlink()
+
+    timer = threading.Timer(1.0, later)
+    timer.start()
+    before = trainer.elapsed
+    assert trainer.running()
+    timer.join()
+    assert seen == [True] and not (tmp_path / f"PAUSED.{run.name}").exists()
+    assert trainer.elapsed - before < 0.5
 
 
 def test_weights_of_the_losses_are_where_the_shape_is() -> None:
