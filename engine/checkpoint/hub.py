@@ -2,18 +2,13 @@
 
 Before a byte is fetched the server is asked for the commit, sizes and hashes, so that the plan can
 be shown and the disk checked. A file is fetched by huggingface_hub into a staging folder beside its
-place, hashed, and then renamed into place. The library forgets what an ended process had fetched;
-so the partial file is ours, named by the hash it must get, and its own ranged transfer goes on from
-there. The record `.lowpeak-models.json` keeps commit and hash of everything that was fetched.
+place, hashed (transfer.py), and then renamed into place. The record `.lowpeak-models.json` keeps
+commit and hash of everything that was fetched.
 """
 
 from __future__ import annotations
 
-import errno
 import fnmatch
-import hashlib
-import inspect
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,41 +16,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from ..errors import CheckpointError, DoesNotFit, LowpeakError, RequestError, Shortage
+from ..errors import CheckpointError, DoesNotFit, RequestError, Shortage
 from ..units import format_gib
 from .catalogue import LICENCES, Licence, Part
+from .pull_record import hash_file, read_record, write_record
+from .transfer import STAGING, RemoteFile, checked_hash, failures, fetch, translated
 
-RECORD_FILE = ".lowpeak-models.json"
-STAGING = ".lowpeak-staging"
 SPARE_BYTES = 512 << 20
-HASH_BYTES = 16 << 20
 Progress = Callable[[int, int, str], None]  # bytes done, bytes in all, file
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """One file of a part as the server announces it. sha256 of None: not a large file; git_oid is
-    the hash that git knows such a one by, None where the server does not say."""
-
-    part: str
-    repo: str
-    revision: str
-    path: str
-    size_bytes: int
-    sha256: str | None
-    target: Path
-    git_oid: str | None = None
-
-    @property
-    def staged_name(self) -> str:
-        """Name of its partial transfer. The commit stands for the content where no hash does."""
-        key = self.sha256
-        if key is None:
-            words = f"{self.repo} {self.revision} {self.path}"
-            key = hashlib.sha256(words.encode()).hexdigest()
-        return f"{key}.incomplete"
 
 
 @dataclass(frozen=True)
@@ -155,7 +124,7 @@ def _fetch_all(
         if known is not None:
             known["mtime_ns"] = file.target.stat().st_mtime_ns
     if plan.present:
-        _write_record(plan.models, record)
+        write_record(plan.models, record)
     done_bytes = 0
     for file in plan.files:
         if progress is not None:
@@ -165,8 +134,8 @@ def _fetch_all(
             if progress is not None:
                 progress(start + count, plan.download_bytes, name)
 
-        fetched = _fetch(file, plan.models, endpoint, token, advance)
-        digest = _check_hash(file, fetched)
+        fetched = fetch(file, plan.models, endpoint, token, advance)
+        digest = checked_hash(file, fetched)
         file.target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(fetched, file.target)
         record["revisions"][file.repo] = file.revision
@@ -177,33 +146,8 @@ def _fetch_all(
             "sha256": digest,
             "mtime_ns": file.target.stat().st_mtime_ns,
         }
-        _write_record(plan.models, record)
+        write_record(plan.models, record)
         done_bytes += file.size_bytes
-
-
-def read_record(models: Path) -> dict[str, Any]:
-    """What was fetched into a models folder and which licences were accepted."""
-    empty: dict[str, Any] = {"revisions": {}, "files": {}, "licences": {}}
-    path = models / RECORD_FILE
-    if not path.is_file():
-        return empty
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError):
-        return empty  # the record is a memo: without it everything is hashed again
-    return {**empty, **found} if isinstance(found, dict) else empty
-
-
-def hash_file(path: Path, progress: Callable[[int], None] | None = None) -> str:
-    """SHA-256 of a file."""
-    digest, done = hashlib.sha256(), 0
-    with open(path, "rb") as file:
-        while chunk := file.read(HASH_BYTES):
-            digest.update(chunk)
-            done += len(chunk)
-            if progress is not None:
-                progress(done)
-    return digest.hexdigest()
 
 
 def _files_of(
@@ -214,8 +158,8 @@ def _files_of(
     api = HfApi(endpoint=endpoint, token=token)
     try:
         info = api.model_info(part.repo, revision=revision, files_metadata=True)
-    except _failures() as failure:
-        raise _translated(failure, part.repo, "") from failure
+    except failures() as failure:
+        raise translated(failure, part.repo, "") from failure
     found = [
         item
         for item in info.siblings or []
@@ -289,7 +233,7 @@ def _accept(plan: PullPlan, record: dict[str, Any], accept_licence: bool) -> Non
     for item in open_terms:
         record["licences"][item.key] = {"title": item.title, "url": item.url}
     if open_terms:
-        _write_record(plan.models, record)
+        write_record(plan.models, record)
 
 
 def _check_disk(plan: PullPlan) -> None:
@@ -302,148 +246,5 @@ def _check_disk(plan: PullPlan) -> None:
         raise DoesNotFit([Shortage("disk", "pull", need + SPARE_BYTES, free)])
 
 
-def _fetch(
-    file: RemoteFile,
-    models: Path,
-    endpoint: str | None,
-    token: str | None,
-    advance: Callable[[int], None],
-) -> Path:
-    """Fetch into staging, going on from a partial transfer."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers
-
-    partial = models / STAGING / file.staged_name
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    url = hf_hub_url(file.repo, file.path, revision=file.revision, endpoint=endpoint)
-    headers = build_hf_headers(token=token)
-    try:
-        place = get_hf_file_metadata(url, token=token).location
-        if urlsplit(place).netloc != urlsplit(url).netloc:
-            headers.pop("authorization", None)  # the token is for the hub, not for its storage
-        with open(partial, "ab") as sink:
-            have = sink.tell()
-            if have > file.size_bytes:
-                have = sink.truncate(0)
-            advance(have)
-            if have < file.size_bytes or not file.size_bytes:
-                options: dict[str, Any] = {"expected_size": file.size_bytes}
-                if "tqdm_class" in inspect.signature(http_get).parameters:  # since version 1
-                    options["tqdm_class"] = _progress_class(advance)
-                http_get(place, sink, resume_size=have, headers=headers, **options)
-            sink.flush()
-            os.fsync(sink.fileno())  # what gets its name is on the disk
-    except _failures() as failure:
-        raise _translated(failure, file.repo, file.path, file) from failure
-    return partial
-
-
-def _check_hash(file: RemoteFile, fetched: Path) -> str:
-    size = fetched.stat().st_size
-    digest = hash_file(fetched)
-    expected, found = f"{file.size_bytes} bytes", f"{size} bytes"
-    if size == file.size_bytes and file.sha256 is not None:
-        expected, found = f"sha256 {file.sha256}", f"sha256 {digest}"
-    elif size == file.size_bytes and file.git_oid is not None:
-        expected, found = f"git {file.git_oid}", f"git {_git_oid(fetched, len(file.git_oid))}"
-    if expected == found:
-        return digest
-    fetched.unlink()
-    raise CheckpointError(
-        "the fetched file is not what the server announced; it was thrown away",
-        file=f"{file.repo}/{file.path}",
-        expected=expected,
-        found=found,
-        remedy="Run the command again; if it repeats, the mirror or proxy is damaged.",
-    )
-
-
-def _git_oid(path: Path, digits: int) -> str:
-    """The hash that git knows a small file by: SHA-1, or SHA-256 in repositories of that kind."""
-    content = path.read_bytes()
-    named = b"blob %d\0" % len(content) + content
-    if digits == 64:
-        return hashlib.sha256(named).hexdigest()
-    return hashlib.sha1(named, usedforsecurity=False).hexdigest()
-
-
-def _progress_class(advance: Callable[[int], None]) -> type:
-    """A tqdm that draws nothing and reports the bytes of one file."""
-    from tqdm.auto import tqdm
-
-    class Quiet(tqdm):  # type: ignore[misc,type-arg]
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            kwargs["disable"] = False
-            kwargs["file"] = open(os.devnull, "w")  # noqa: SIM115 (closed with the bar)
-            kwargs.pop("name", None)
-            super().__init__(*args, **kwargs)
-
-        def update(self, n: float | None = 1) -> bool | None:
-            shown = super().update(n)
-            advance(int(self.n))
-            return shown
-
-        def close(self) -> None:
-            super().close()
-            sink = getattr(self, "fp", None)
-            if sink is not None and not sink.closed:
-                sink.close()
-
-    return Quiet
-
-
-def _failures() -> tuple[type[Exception], ...]:
-    """What the library raises: its own errors are OSErrors, those of its HTTP client may not be."""
-    from huggingface_hub import errors
-
-    client = getattr(errors, "HTTPError", OSError)  # not exported before version 1
-    return OSError, ValueError, RuntimeError, client
-
-
-def _translated(
-    failure: Exception, repo: str, path: str, file: RemoteFile | None = None
-) -> LowpeakError:
-    """The library's exception as one of ours. Anything unknown stays what it is."""
-    from huggingface_hub import errors
-
-    where = f"{repo}/{path}" if path else repo
-    cause: BaseException | None = failure
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
-            need = file.size_bytes if file is not None else 0
-            return DoesNotFit([Shortage("disk", "pull", need, 0)])
-        cause = cause.__cause__ or cause.__context__
-    response = getattr(failure, "response", None)
-    status = getattr(response, "status_code", None)
-    if isinstance(failure, errors.GatedRepoError) or status in (401, 403):
-        return CheckpointError(
-            "the server refuses this file",
-            file=where,
-            expected="an open repository, or a token that was given access",
-            found=f"HTTP {status}",
-            remedy="Accept the terms on the repository's page and set HF_TOKEN.",
-        )
-    offline = isinstance(failure, errors.LocalEntryNotFoundError)  # no answer, and no copy here
-    absent = (errors.EntryNotFoundError, errors.RevisionNotFoundError)
-    if isinstance(failure, absent) and not offline:
-        return CheckpointError("the server has no such file or revision", file=where)
-    if isinstance(failure, errors.RepositoryNotFoundError):
-        return CheckpointError("the server has no such repository", file=where)
-    return CheckpointError(
-        f"transfer failed ({type(failure).__name__}: {failure})",
-        file=where,
-        remedy="Run the command again: it goes on where it stopped.",
-    )
-
-
 def _key(file: RemoteFile, models: Path) -> str:
     return file.target.relative_to(models).as_posix()
-
-
-def _write_record(models: Path, record: Mapping[str, Any]) -> None:
-    models.mkdir(parents=True, exist_ok=True)
-    path = models / RECORD_FILE
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    temporary.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(temporary, path)

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from lowpeak.engine.checkpoint import hub
 from lowpeak.engine.checkpoint.catalogue import PARTS, choose_weight_format, parts_for
 from lowpeak.engine.checkpoint.header import read_header, write_tensors
 from lowpeak.engine.checkpoint.inventory import model_folders, take_inventory
+from lowpeak.engine.checkpoint.pull_record import RECORD_FILE, hash_file
 from lowpeak.engine.checkpoint.recognise import find_models, recognise
 from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
-from lowpeak.engine.checkpoint.verify import sample_rows, verify
+from lowpeak.engine.checkpoint.verify import verify
+from lowpeak.engine.checkpoint.verify_checkpoint import sample_rows
 from lowpeak.engine.errors import CheckpointError, RequestError
 from lowpeak.engine.model_files import (
     convert_files,
@@ -297,8 +298,8 @@ def test_hashes_are_compared_with_the_record(toys, tmp_path) -> None:
     for path in (block(folder, 0), block(folder, 1)):
         name = path.relative_to(folder).as_posix()
         size = path.stat().st_size
-        files[name] = {"bytes": size, "sha256": hub.hash_file(path)}
-    (folder / hub.RECORD_FILE).write_text(json.dumps({"files": files}))
+        files[name] = {"bytes": size, "sha256": hash_file(path)}
+    (folder / RECORD_FILE).write_text(json.dumps({"files": files}))
     assert verify(folder, hashes=True).sound
     path = block(folder, 1)
     data = bytearray(path.read_bytes())
