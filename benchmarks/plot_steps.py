@@ -1,8 +1,7 @@
 """Step time against the VRAM budget: ours measured, FreeVideo as published. Writes an SVG.
 
-    .venv/bin/python benchmarks/plot_steps.py docs/benchmarks/step-h200.json \\
-        docs/benchmarks/step-h200-first-engine.json \\
-        --published ../shared/oracles/freevideo_capacity_speed.csv --out docs/benchmarks/steps.svg
+    python benchmarks/plot_steps.py docs/benchmarks/forecasts-h200.json \\
+        docs/benchmarks/step-h200.json docs/benchmarks/step-h200-first-engine.json
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ import json
 from pathlib import Path
 
 WIDTH, HEIGHT, LEFT, TOP = 720, 380, 56, 52
+ROOT = Path(__file__).resolve().parent.parent
+PUBLISHED = ROOT / "tests" / "data" / "published_capacity.csv"
 STYLE = """
  svg { --ink:#1f2328; --soft:#8b949e; --ours:#0969da; --theirs:#bc4c00; --paper:#fff }
  @media (prefers-color-scheme: dark) {
@@ -24,12 +25,14 @@ STYLE = """
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", type=Path, nargs="+", help="newest first: it wins over older rows")
-    parser.add_argument("--published", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--published", type=Path, default=PUBLISHED)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "benchmarks" / "steps.svg")
     options = parser.parse_args()
     found: dict[tuple[float, float], dict] = {}
     for file in options.rows:
         for row in json.loads(file.read_text()):
+            if "seconds_per_step" not in row or row.get("attention"):
+                continue  # failed, or forced to a kernel that not everybody has
             if (row["width"], row["height"], row["frames"]) == (1344, 768, 243):
                 found.setdefault((row["vram_gib"] or 32.0, row["ram_gib"] or 32.0), row)
     rows = list(found.values())
@@ -38,7 +41,7 @@ def main() -> None:
     ]
     with options.published.open() as file:
         published = [
-            (float(r["vram_gib"]), float(r["ram_gib"]), float(r["value"]))
+            (float(r["vram_gib"]), float(r["ram_gib"]), float(r["seconds_per_step"]))
             for r in csv.DictReader(file)
         ]
 

@@ -107,7 +107,8 @@ def _fit_slack(fit: Fit, items: Sequence[Compared]) -> None:
         measured = float(item.row["vram_peak_bytes"])
         beyond = measured - item.vram_bytes + known[constant] + known[multiple] * unit + item.kept
         point = (unit, beyond, measured)
-        shape = id(item) if _stored(item) else (size_of(item.row), item.placement.residual)
+        place = item.placement
+        shape = id(item) if _stored(item) else (size_of(item.row), place.keys, place.residual)
         points[shape] = min(points.get(shape, point), point, key=lambda one: one[1])
     if len({unit for unit, _, _ in points.values()}) == 1:
         unit, most, _ = max(points.values(), key=lambda one: one[1])
