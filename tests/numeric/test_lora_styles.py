@@ -4,157 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from lora_adapters import (
+    CONFIG,
+    RANK,
+    SHAPES,
+    Adapter,
+    adapter,
+    diffusers,
+    expanded,
+    flat,
+    interleaved,
+    one,
+    original,
+    split,
+    with_orig,
+    write,
+)
 from torch import Tensor
 
 from lowpeak.engine.lora.apply import (
     MERGE_TILE_ROWS,
     Difference,
-    adaln_table_with,
     add_online_,
-    merge_into,
     merge_quantised,
     merge_tensors,
-    online_delta,
 )
-from lowpeak.engine.lora.errors import LoraBindingError, LoraFileError
-from lowpeak.engine.lora.loading import inspect_lora, load_loras
+from lowpeak.engine.lora.errors import LoraBindingError
+from lowpeak.engine.lora.loading import load_loras
 from lowpeak.engine.lora.shapes import ModelShapes
 from lowpeak.engine.model.config import ModelConfig
 from lowpeak.engine.request import LoraChoice
 from lowpeak.kernels.reference import quantise
 from lowpeak.kernels.weights import Weight
-
-CONFIG = ModelConfig(
-    layers=2, refiner_layers=1, heads=3, head_dim=16, hidden=20, ffn=28, text_dim=12,
-    freq_dim=10, time_hidden=14, time_dim=11,
-)  # fmt: skip
-RANK = 4
-SHAPES = ModelShapes.from_config(CONFIG)
-Adapter = dict[str, tuple[Tensor, Tensor]]  # original module name -> (down, up), stacked rows
-
-
-def adapter(seed: int = 11) -> Adapter:
-    """Random factors for every linear of the model under its original name."""
-    draw = torch.Generator().manual_seed(seed)
-    inner, hidden, ffn = CONFIG.inner, CONFIG.hidden, CONFIG.ffn
-    sizes = {
-        "attn.qkv_proj": (3 * inner, hidden), "attn.out_proj": (hidden, inner),
-        "mlp.fc1": (2 * ffn, hidden), "mlp.fc2": (hidden, ffn),
-    }  # fmt: skip
-    linears = {f"blocks.{i}.{n}": s for i in range(2) for n, s in sizes.items()}
-    linears |= {f"token_refiner.blocks.0.{n}": s for n, s in sizes.items()}
-    linears |= {f"blocks.{i}.adaln_proj.linear": (18 * hidden, CONFIG.time_dim) for i in range(2)}
-    linears |= {
-        "final_layer.adaln_proj.linear": (2 * hidden, CONFIG.time_dim),
-        "condition_proj": (hidden, CONFIG.text_dim),
-        "video_patch_proj": (hidden, 96),
-        "time_embedder.proj_in": (14, 10),
-        "final_layer.audio_out": (32, hidden),
-    }
-    return {
-        name: (
-            torch.randn(RANK, columns, generator=draw),
-            torch.randn(rows, RANK, generator=draw),
-        )
-        for name, (rows, columns) in linears.items()
-    }
-
-
-RENAMED = {
-    "attn.out_proj": "attn.to_out.0", "mlp.fc1": "ff.net.0.proj", "mlp.fc2": "ff.net.2",
-    "final_layer.adaln_proj.linear": "norm_out.linear", "condition_proj": "context_embedder",
-    "video_patch_proj": "proj_in", "time_embedder.proj_in": "time_embedder.linear_1",
-    "final_layer.audio_out": "audio_proj_out",
-}  # fmt: skip
-
-
-def split(weights: Adapter) -> Adapter:
-    """The same adapter under diffusers names: an independent spelling of the layout rules."""
-    found: Adapter = {}
-    for name, (down, up) in weights.items():
-        new = name.replace("token_refiner.blocks", "token_refiner.refiner_blocks")
-        new = "transformer_" + new if new.startswith("blocks.") else new
-        if name.endswith("qkv_proj"):
-            for letter, rows in zip("qkv", up.chunk(3), strict=True):
-                found[new.replace("qkv_proj", f"to_{letter}")] = (down, rows)
-            continue
-        if name.endswith("fc1"):
-            gate, value = up.chunk(2)
-            up = torch.cat([value, gate])
-        for old, renamed in RENAMED.items():
-            new = new.replace(old, renamed)
-        found[new] = (down, up)
-    return found
-
-
-def interleave(up: Tensor) -> Tensor:
-    """Stacked [q; k; v] rows to per-head [q0 k0 v0 q1 ...]."""
-    return torch.cat(
-        [part[head * 16 : head * 16 + 16] for head in range(CONFIG.heads) for part in up.chunk(3)]
-    )
-
-
-def pairs(weights: Adapter, down: str, up: str, name: Callable[[str], str] = str) -> dict:
-    return {
-        f"{name(module)}.{part}": tensor.clone()
-        for module, factors in weights.items()
-        for part, tensor in zip((down, up), factors, strict=True)
-    }
-
-
-def diffusers(prefix: str, down: str = "lora_A.weight", up: str = "lora_B.weight") -> Callable:
-    return lambda a: pairs(split(a), down, up, lambda m: prefix + m)
-
-
-def original(prefix: str, down: str = "lora_A.weight", up: str = "lora_B.weight") -> Callable:
-    return lambda a: pairs(a, down, up, lambda m: prefix + m)
-
-
-def flat(prefix: str, source: Callable[[Adapter], Adapter] = dict) -> Callable:
-    def write(weights: Adapter) -> dict[str, Tensor]:
-        named = source(weights)
-        found = pairs(
-            named, "lora_down.weight", "lora_up.weight", lambda m: prefix + m.replace(".", "_")
-        )
-        alphas = {f"{prefix}{m.replace('.', '_')}.alpha": torch.tensor(float(RANK)) for m in named}
-        return found | alphas
-
-    return write
-
-
-def interleaved(prefix: str) -> Callable:
-    def write(weights: Adapter) -> dict[str, Tensor]:
-        raw = {
-            name: (down, interleave(up) if name.endswith("qkv_proj") else up)
-            for name, (down, up) in weights.items()
-        }
-        return original(prefix, "lora_A.default.weight", "lora_B.default.weight")(raw)
-
-    return write
-
-
-def with_orig(prefix: str, adapter_name: str) -> Callable:
-    def write(weights: Adapter) -> dict[str, Tensor]:
-        names = diffusers(prefix, f"lora_A.{adapter_name}.weight", f"lora_B.{adapter_name}.weight")(
-            weights
-        )
-        return {
-            n.replace(".attn.", ".attn.orig.") if "refiner" not in n else n: t
-            for n, t in names.items()
-        }
-
-    return write
-
-
-def expanded(prefix: str) -> Callable:
-    return lambda a: {f"{prefix}{m}.diff": up @ down for m, (down, up) in a.items()}
-
 
 STYLES: dict[str, Callable[[Adapter], dict[str, Tensor]]] = {
     "diffusers": diffusers("transformer."),
@@ -177,15 +61,6 @@ STYLES: dict[str, Callable[[Adapter], dict[str, Tensor]]] = {
     "interleaved, prefix": interleaved("diffusion_model."),
     "full differences": expanded("diffusion_model."),
 }
-
-
-def write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> Path:
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, metadata)
-    return path
-
-
-def one(path: Path, strength: float = 1.0, shapes: ModelShapes = SHAPES):
-    return load_loras([LoraChoice(str(path), strength)], shapes)
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -287,213 +162,6 @@ def test_a_peft_folder_is_read_with_its_configuration(tmp_path) -> None:
         assert name in loras.reports[0].scale_source
         found = loras.delta("transformer_blocks.0.ff.net.2.weight")
         torch.testing.assert_close(found, torch.full((20, 28), scale * RANK))
-
-
-def test_lokr_layers_are_expanded_by_their_own_formula(tmp_path) -> None:
-    draw = torch.Generator().manual_seed(1)
-
-    def r(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=draw)
-
-    m = "lora_unet_blocks_0_mlp_fc2"  # [20, 28]
-    a, b, c = r(4, 4), r(5, 3), r(3, 7)
-    whole = {f"{m}.lokr_w1": r(5, 7), f"{m}.lokr_w2": r(4, 4), f"{m}.alpha": torch.tensor(77.0)}
-    half = {f"{m}.lokr_w1": a, f"{m}.lokr_w2_a": b, f"{m}.lokr_w2_b": c}
-    core = r(3, 3)
-    tucker = {f"{m}.lokr_w1": a, f"{m}.lokr_w2_a": b.T, f"{m}.lokr_w2_b": c, f"{m}.lokr_t2": core}
-    for tensors, wanted in (
-        (whole, torch.kron(whole[f"{m}.lokr_w1"], whole[f"{m}.lokr_w2"])),
-        (half | {f"{m}.alpha": torch.tensor(1.5)}, torch.kron(a, b @ c) * 0.5),
-        (half, torch.kron(a, b @ c)),
-        (tucker, torch.kron(a, b @ core @ c)),
-    ):
-        loras = one(write(tmp_path / "x.safetensors", tensors), -2.0)
-        assert loras.reports[0].targets[0].kind == "lokr"
-        found = loras.delta("transformer_blocks.0.ff.net.2.weight")
-        torch.testing.assert_close(found, -2.0 * wanted)
-        assert not loras.branches(0) and loras.merge_only
-    # On a fused projection the product is expanded first and its rows are taken after.
-    m = "diffusion_model.blocks.1.attn.qkv_proj"  # [144, 20]
-    w1, w2 = r(12, 4), r(12, 5)
-    loras = one(write(tmp_path / "y.safetensors", {f"{m}.lokr_w1": w1, f"{m}.lokr_w2": w2}))
-    for part, letter in enumerate("qkv"):
-        found = loras.delta(f"transformer_blocks.1.attn.orig.to_{letter}.weight")
-        torch.testing.assert_close(found, torch.kron(w1, w2)[48 * part : 48 * part + 48])
-
-
-def test_loha_layers_are_expanded_by_their_own_formula(tmp_path) -> None:
-    draw = torch.Generator().manual_seed(2)
-    a1, a2 = (torch.randn(56, 3, generator=draw) for _ in range(2))
-    b1, b2 = (torch.randn(3, 20, generator=draw) for _ in range(2))
-    m = "blocks.0.mlp.fc1"
-    names = ("hada_w1_a", "hada_w1_b", "hada_w2_a", "hada_w2_b")
-    tensors = {f"{m}.{n}": t for n, t in zip(names, (a1, b1, a2, b2), strict=True)}
-    wanted = (a1 @ b1) * (a2 @ b2) * (6.0 / 3)
-    loras = one(write(tmp_path / "x.safetensors", tensors | {f"{m}.alpha": torch.tensor(6.0)}))
-    found = loras.delta("transformer_blocks.0.ff.net.0.proj.weight")
-    torch.testing.assert_close(found, torch.cat([wanted[28:], wanted[:28]]))
-
-
-def test_a_middle_factor_stays_low_rank(tmp_path) -> None:
-    m = "lora_unet_blocks_0_attn_out_proj"
-    down, mid, up = torch.randn(4, 48, 1, 1), torch.randn(4, 4, 1, 1), torch.randn(20, 4, 1, 1)
-    tensors = {f"{m}.lora_down.weight": down, f"{m}.lora_mid.weight": mid,
-               f"{m}.lora_up.weight": up}  # fmt: skip
-    loras = one(write(tmp_path / "x.safetensors", tensors))
-    wanted = up[..., 0, 0] @ mid[..., 0, 0] @ down[..., 0, 0]
-    torch.testing.assert_close(
-        loras.delta("transformer_blocks.0.attn.orig.to_out.0.weight"), wanted
-    )
-    branch = loras.branches(0, torch.float32)["attn.orig.to_out.0"]
-    y = torch.randn(5, 48)
-    torch.testing.assert_close(online_delta(y, branch), y @ wanted.T, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("by_column", [False, True])
-def test_dora_layers_keep_the_direction_and_set_the_length(tmp_path, by_column) -> None:
-    draw = torch.Generator().manual_seed(3)
-    base = torch.randn(20, 28, generator=draw)
-    down, up = torch.randn(4, 28, generator=draw), torch.randn(20, 4, generator=draw)
-    size = (1, 28) if by_column else (20, 1)
-    magnitude = torch.rand(size, generator=draw) + 0.5
-    m = "transformer.transformer_blocks.1.ff.net.2"
-    tensors = {f"{m}.lora_A.weight": down, f"{m}.lora_B.weight": up}
-    named = {f"{m}.dora_scale": magnitude}
-    loras = one(write(tmp_path / "x.safetensors", tensors | named))
-    item = loras.differences["transformer_blocks.1.ff.net.2.weight"][0]
-    merged = merge_into(base, [item])
-    axis = 0 if by_column else 1
-    torch.testing.assert_close(merged.norm(dim=axis), magnitude.flatten())
-    moved = base + up @ down
-    torch.testing.assert_close(merged / merged.norm(dim=axis, keepdim=True),
-                               moved / moved.norm(dim=axis, keepdim=True))  # fmt: skip
-    half = one(tmp_path / "x.safetensors", 0.5).delta("transformer_blocks.1.ff.net.2.weight", base)
-    torch.testing.assert_close(half, 0.5 * (merged - base))
-    with pytest.raises(ValueError, match="needs the weight"):
-        item.delta()
-    weight = quantise.quantise_weight(base, "fp8-rowwise")
-    out = merge_tensors({"ff.net.2": weight}, loras.merges(1, online=True))["ff.net.2"]
-    wanted = quantise.dequantise(weight) + item.delta(quantise.dequantise(weight))
-    assert float((quantise.dequantise(out) - wanted).abs().max() / wanted.abs().max()) < 0.04
-    # PEFT's own spelling of the same thing.
-    if not by_column:
-        vector = {f"{m}.lora_magnitude_vector.weight": magnitude.flatten()}
-        again = one(write(tmp_path / "y.safetensors", tensors | vector))
-        torch.testing.assert_close(
-            merge_into(base, again.differences["transformer_blocks.1.ff.net.2.weight"]), merged
-        )
-
-
-def test_dora_on_a_fused_projection_takes_its_rows_or_says_why_not(tmp_path) -> None:
-    draw = torch.Generator().manual_seed(4)
-    base = torch.randn(144, 20, generator=draw)
-    down, up = torch.randn(4, 20, generator=draw), torch.randn(144, 4, generator=draw)
-    magnitude = torch.rand(144, 1, generator=draw) + 0.5
-    m = "diffusion_model.blocks.0.attn.qkv_proj"
-    tensors = {f"{m}.lora_A.weight": down, f"{m}.lora_B.weight": up}
-    loras = one(write(tmp_path / "x.safetensors", tensors | {f"{m}.dora_scale": magnitude}))
-    for part, letter in enumerate("qkv"):
-        name = f"transformer_blocks.0.attn.orig.to_{letter}.weight"
-        rows = slice(48 * part, 48 * part + 48)
-        merged = merge_into(base[rows], loras.differences[name])
-        torch.testing.assert_close(merged.norm(dim=1), magnitude[rows, 0])
-    columns = {f"{m}.dora_scale": torch.rand(1, 20) + 0.5}
-    with pytest.raises(LoraBindingError, match="input column of a fused"):
-        one(write(tmp_path / "y.safetensors", tensors | columns))
-    wrong = {f"{m}.dora_scale": torch.rand(7, 1)}
-    with pytest.raises(LoraFileError, match="magnitude") as caught:
-        one(write(tmp_path / "z.safetensors", tensors | wrong))
-    assert caught.value.tensor.endswith("dora_scale")
-
-
-def test_norms_and_biases_take_plain_differences(tmp_path) -> None:
-    tensors = {
-        "diffusion_model.blocks.0.norm1.diff": torch.randn(20),
-        "diffusion_model.blocks.0.attn.q_norm.diff": torch.randn(16),
-        "lora_unet_blocks_1_norm2.w_norm": torch.randn(20),
-        "diffusion_model.condition_proj.diff_b": torch.randn(20),
-        "diffusion_model.final_layer.video_out.diff_b": torch.randn(96),
-    }
-    loras = one(write(tmp_path / "x.safetensors", tensors), 2.0)
-    wanted = dict(zip(
-        ("transformer_blocks.0.norm1.weight", "transformer_blocks.0.attn.orig.norm_q.weight",
-         "transformer_blocks.1.norm2.weight", "context_embedder.bias", "proj_out.bias"),
-        tensors.values(), strict=True,
-    ))  # fmt: skip
-    assert set(loras.differences) == set(wanted)
-    for name, tensor in wanted.items():
-        assert torch.equal(loras.delta(name), 2.0 * tensor)
-    root = {"context_embedder": Weight("plain", torch.ones(20, 12), None, torch.ones(20)),
-            "proj_out.bias": torch.ones(96)}  # fmt: skip
-    changed = merge_tensors(root, loras.merges(None, online=True))
-    assert torch.equal(changed["context_embedder"].bias, 1 + loras.delta("context_embedder.bias"))
-    assert torch.equal(changed["proj_out.bias"], 1 + loras.delta("proj_out.bias"))
-    blocks = merge_tensors({"norm1.weight": torch.ones(20), "attn.orig.norm_q.weight":
-                            torch.ones(16)}, loras.merges(0, online=True))  # fmt: skip
-    assert not torch.equal(blocks["norm1.weight"], torch.ones(20))
-    with pytest.raises(LoraBindingError, match="no bias there"):
-        bad = {"diffusion_model.blocks.0.mlp.fc1.diff_b": torch.randn(56),
-               "diffusion_model.blocks.0.norm1.diff": torch.randn(20)}  # fmt: skip
-        one(write(tmp_path / "y.safetensors", bad))
-
-
-def test_a_lora_bias_is_scaled_like_its_factors(tmp_path) -> None:
-    m = "transformer.context_embedder"
-    tensors = {f"{m}.lora_A.weight": torch.randn(4, 12), f"{m}.lora_B.weight": torch.randn(20, 4),
-               f"{m}.lora_B.bias": torch.randn(20), f"{m}.alpha": torch.tensor(2.0)}  # fmt: skip
-    loras = one(write(tmp_path / "x.safetensors", tensors), 3.0)
-    torch.testing.assert_close(
-        loras.delta("context_embedder.bias"), 1.5 * tensors[f"{m}.lora_B.bias"]
-    )
-
-
-def test_adaln_layers_change_the_tables_when_projections_are_there(tmp_path) -> None:
-    weights = adapter()
-    file = write(tmp_path / "x.safetensors", original("diffusion_model.")(weights))
-    with_both = replace(SHAPES, adaln_tables=True)
-    loras = one(file, 0.5, with_both)
-    assert len(loras.reports[0].adaln_modules) == 3  # two projections and the time embedder
-    assert set(loras.adaln_parameters) >= {"transformer_blocks.1.adaln_proj.linear.weight"}
-    draw = torch.Generator().manual_seed(9)
-    weight, bias = torch.randn(360, 11, generator=draw), torch.randn(360, generator=draw)
-    temb = torch.randn(2, 11, generator=draw)
-    down, up = weights["blocks.1.adaln_proj.linear"]
-    found = adaln_table_with(weight, bias, temb, weight_differences=loras.adaln(1)["weight"])
-    wanted = torch.nn.functional.silu(temb) @ (weight + 0.5 * up @ down).T + bias
-    torch.testing.assert_close(found, wanted.reshape(6, 120), rtol=1e-4, atol=1e-4)
-    assert not any("adaln" in name for name in loras.merges(1, online=False))
-    assert "time_embedder.linear_1.weight" in loras.merges(None, online=True)
-
-
-def test_adaln_layers_are_refused_by_count_when_only_tables_are_there(tmp_path) -> None:
-    file = write(tmp_path / "x.safetensors", original("diffusion_model.")(adapter()))
-    tables = ModelShapes.from_config(CONFIG, adaln_projections=False)
-    with pytest.raises(LoraBindingError, match="6 x changes AdaLN") as caught:
-        one(file, shapes=tables)
-    assert "adaln/NN.safetensors" in caught.value.remedy
-    assert len(caught.value.names) == 6 and all("lora_" in n for n in caught.value.names)
-    loras = load_loras([LoraChoice(str(file))], tables, allow_partial=True)
-    report = loras.reports[0]
-    assert not report.complete and report.bound_tensors == report.tensors - 6
-    assert "NOT APPLIED: 6 tensors" in report.table()
-    assert report.as_json()["complete"] is False
-    zeroed = {
-        n: torch.zeros_like(t) if "adaln_proj" in n and "blocks" in n and "lora_B" in n else t
-        for n, t in original("diffusion_model.")(adapter()).items()
-        if "time_embedder" not in n
-    }
-    assert one(write(tmp_path / "z.safetensors", zeroed), shapes=tables).reports[0].complete
-
-
-def test_a_pruned_adaln_is_refused_with_its_reason_on_tables_too(tmp_path) -> None:
-    tensors = {"blocks.0.adaln_proj.linear.lora_A.weight": torch.randn(4, 8),
-               "blocks.0.adaln_proj.linear.lora_B.weight": torch.randn(360, 4),
-               "blocks.0.norm1.diff": torch.randn(20)}  # fmt: skip
-    file = write(tmp_path / "x.safetensors", tensors)
-    for shapes in (SHAPES, ModelShapes.from_config(CONFIG, adaln_projections=False)):
-        with pytest.raises(LoraBindingError, match=r"pruned AdaLN \(input 8\)"):
-            one(file, shapes=shapes)
-    assert "pruned AdaLN" in inspect_lora(file).table()
 
 
 def test_online_branches_join_along_rank_in_one_order(tmp_path) -> None:
