@@ -13,12 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from .errors import DoesNotFit, Shortage
-from .planner.calibration import Calibration, choose_calibration, published_facts
+from .planner.calibration import (
+    Calibration,
+    choose_calibration,
+    published_facts,
+    with_quantised_attention,
+)
 from .planner.cost import OUTSIDE_TERMS
 from .planner.explain import place_in_words, what_more_memory_changes
 from .planner.jsonform import margins_document, plan_document, refusal_document
 from .planner.plan import plan_request
 from .planner.types import HardwareSnapshot, ModelFacts, Placement, Plan
+from .quantised import quantised_attention_allowed
 from .request import Request
 from .units import format_gib, format_seconds
 
@@ -137,12 +143,14 @@ def _refused_on_host(refusal: DoesNotFit, half_bytes: int) -> DoesNotFit:
 
 
 def _rows_of(snapshot: HardwareSnapshot, *, learned: bool) -> Calibration:
-    """The shipped rows, or with this machine's own in front."""
-    if not learned:
-        return choose_calibration(snapshot)
-    from .learning import machine_calibration
+    """The shipped rows, or with this machine's own in front; 8-bit attention if it is allowed."""
+    if learned:
+        from .learning import machine_calibration
 
-    return machine_calibration(snapshot)
+        rows = machine_calibration(snapshot)
+    else:
+        rows = choose_calibration(snapshot)
+    return with_quantised_attention(rows) if quantised_attention_allowed() else rows
 
 
 def outside_bytes(phase: Mapping[str, Any]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,9 +16,9 @@ from ..kernels.verdicts import VerdictCache
 from ..kernels.weights import KINDS
 from .errors import KernelUnavailable, RequestError, WorkerDied
 from .learning import home
+from .quantised import quantised_attention_allowed
 
 CACHE_NAME = "kernels.json"
-ALLOW_VARIABLE = "LOWPEAK_QUANTISED_ATTENTION"
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class KernelOptions:
 
 def kernel_options() -> KernelOptions:
     """The options of this process: quantised attention only with LOWPEAK_QUANTISED_ATTENTION=1."""
-    return KernelOptions(allow_quantised=os.environ.get(ALLOW_VARIABLE, "") == "1")
+    return KernelOptions(allow_quantised=quantised_attention_allowed())
 
 
 def verdict_cache() -> VerdictCache:

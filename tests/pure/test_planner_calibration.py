@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from planner_tools import FACTS, machine, single_pass
 
 from lowpeak.engine.errors import RequestError
+from lowpeak.engine.forecast import forecast
 from lowpeak.engine.planner.calibration import (
     FOLDER,
     STATUSES,
@@ -16,6 +19,7 @@ from lowpeak.engine.planner.calibration import (
     published_facts,
     read_cards,
     read_rows,
+    with_quantised_attention,
 )
 from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.workload import gemm_row
@@ -129,6 +133,45 @@ def test_a_bad_file_is_named(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         read_rows(path)
+
+
+def test_a_card_is_priced_with_exact_attention_until_the_user_admits_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No assumed rate of a quantised kernel stands for attention that is exact."""
+    monkeypatch.delenv("LOWPEAK_QUANTISED_ATTENTION", raising=False)
+    for key, card in read_cards().items():
+        rows = choose_calibration(machine(24, 32, card=key))
+        assert rows["rates.attention"] <= 0.8 * card["bf16_tflops"] * 1e12, key
+        assert "int8" not in rows.rows["rates.attention"].source, key
+    here = machine(24, 32, card="rtx-4090")
+    exact = forecast(single_pass(), here, FACTS, what_if=False)
+    assert not any("8 bits" in reason for reason in exact["reasons"])
+    monkeypatch.setenv("LOWPEAK_QUANTISED_ATTENTION", "1")
+    quick = forecast(single_pass(), here, FACTS, what_if=False)
+    assert quick["total_seconds"] < 0.8 * exact["total_seconds"]
+    (note,) = [reason for reason in quick["reasons"] if "8 bits" in reason]
+    assert "assumed, not measured" in note
+
+
+def test_admitting_quantised_attention_changes_no_measured_rate() -> None:
+    for card in ("h200", "h100-80"):  # measured there; no faster form known here
+        rows = choose_calibration(machine(80, 64, card=card))
+        assert with_quantised_attention(rows) is rows
+    rows = choose_calibration(machine(24, 32, card="rtx-4090"))
+    own = replace(rows.rows["rates.attention"], status="measured")
+    measured = rows.with_rows([own])
+    assert with_quantised_attention(measured) is measured
+
+
+def test_int8_products_of_the_measured_card_are_its_own() -> None:
+    _, rows = read_rows(FOLDER / "h200.toml")
+    row = rows["rates.gemm_int8"]
+    assert row.status == "measured" and row.value < rows["rates.gemm_fp8"].value
+    folder = Path(__file__).parents[2] / "docs" / "benchmarks"
+    timed = json.loads((folder / "gemm-paths-h200.json").read_text())
+    best = max(item.get("tflops", 0) for item in timed if "int8" in item["case"])
+    assert row.value == pytest.approx(best * 1e12, rel=1e-3)
 
 
 def test_published_facts_take_the_faster_format() -> None:
