@@ -1,4 +1,4 @@
-"""Golden files for the numeric tests.
+"""Golden files for the numeric tests, and one miniature with one run on it.
 
 `@pytest.mark.golden_files("vdn_attention_f*.safetensors")` runs a test once a matching file; the
 test takes `golden_path`. The files come from LOWPEAK_GOLDEN (default ../shared/oracles/golden)
@@ -91,3 +91,27 @@ def relative_error() -> Callable[[Tensor, Tensor], float]:
         return float(difference / expected.to(torch.float64).abs().max().clamp_min(1e-300))
 
     return error
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The miniature; a file that needs another one has its own fixture of this name."""
+    from lowpeak.engine.toy import write_toy
+
+    folder = tmp_path_factory.mktemp("toy")
+    write_toy(folder, size="tiny", weight_format="edge-fp8-rowwise", seed=3)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sampled(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that stopped after sampling; its video's (future) path."""
+    import run_parts  # here: most files need no media library
+
+    from lowpeak.engine.events import QuietHost
+    from lowpeak.engine.run import run_request
+
+    out = tmp_path_factory.mktemp("sampled") / "v.mp4"
+    options = run_parts.options(checkpoint, out, stop_after="sample")
+    run_request(run_parts.SMALL, options, QuietHost())
+    return out

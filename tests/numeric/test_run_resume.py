@@ -1,0 +1,174 @@
+"""What a run leaves that was stopped, cancelled or failed, and how the next goes on from it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from run_parts import SMALL, CancelledAt, options
+
+from lowpeak import cli
+from lowpeak.engine import stages
+from lowpeak.engine.console import hint_to_resume
+from lowpeak.engine.errors import Cancelled, CheckpointError, MeasuredOverrun, RequestError
+from lowpeak.engine.events import QuietHost
+from lowpeak.engine.files import RunFiles
+from lowpeak.engine.resume import read_request
+from lowpeak.engine.run import run_request
+
+
+@pytest.mark.parametrize("stop", ["encode", "first"])
+def test_stopping_early_and_resuming_gives_the_same_latents(
+    checkpoint: Path, sampled: Path, tmp_path: Path, stop: str
+) -> None:
+    out = tmp_path / "v.mp4"
+    report = run_request(SMALL, options(checkpoint, out, stop_after=stop), QuietHost())
+    kept = {"conditioning"} | ({"first_pass"} if stop == "first" else set())
+    assert set(report.files) == kept and report.latents_sha256 is None
+    request = read_request(RunFiles(out).report)
+    assert request.prompt == "", "the report holds no prompt"
+    host = QuietHost()
+    resumed = run_request(
+        request, options(checkpoint, out, stop_after="sample", resume=RunFiles(out).report), host
+    )
+    assert (
+        resumed.latents_sha256 == json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    )
+    phases = [item["phase"] for item in resumed.phases]
+    assert phases == (["sample_low", "sample_high"] if stop == "encode" else ["sample_high"])
+    assert not RunFiles(out).conditioning.exists(), "the encoded prompt stays only while needed"
+
+
+def test_another_refine_starts_from_the_first_pass(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    for file in sampled.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    named = tmp_path / sampled.name
+    base = replace(read_request(named), base_steps=4)
+    with pytest.raises(RequestError, match="nothing of this run"):
+        run_request(base, options(checkpoint, named, resume=named), QuietHost())
+    request = read_request(named, prompt=SMALL.prompt, refine_steps=3)
+    found = run_request(
+        request, options(checkpoint, named, stop_after="sample", resume=named), QuietHost()
+    )
+    assert [item["phase"] for item in found.phases] == ["encode", "sample_high"]
+    assert found.phases[1]["measured"]["steps"] == 3
+
+
+def test_a_cancelled_first_pass_leaves_nothing(checkpoint: Path, tmp_path: Path) -> None:
+    host = CancelledAt("sample_low", 1)
+    with pytest.raises(Cancelled) as caught:
+        run_request(SMALL, options(checkpoint, tmp_path / "v.mp4"), host)
+    assert caught.value.exit_code == 130 and list(tmp_path.iterdir()) == []
+
+
+def test_a_cancelled_second_pass_keeps_the_first_and_goes_on_from_it(
+    checkpoint: Path, sampled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "v.mp4"
+    with pytest.raises(Cancelled, match=r"Kept: .*v\.first\.safetensors"), hint_to_resume(out):
+        run_request(SMALL, options(checkpoint, out), CancelledAt("sample_high", 0))
+    assert f"generate --resume {RunFiles(out).report}" in capsys.readouterr().err
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == {"v.first.safetensors", "v.conditioning.safetensors", "v.request.json"}
+    report = json.loads(RunFiles(out).report.read_text())
+    assert report["attempts"][0]["outcome"] == "Cancelled"
+    resumed = run_request(
+        read_request(out), options(checkpoint, out, stop_after="sample", resume=out), QuietHost()
+    )
+    expected = json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    assert resumed.latents_sha256 == expected
+
+
+@pytest.mark.parametrize("short", ["memory", "weights"])
+def test_a_failed_second_pass_is_resumed_from_the_first(
+    checkpoint: Path, sampled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: str
+) -> None:
+    """Out of memory, or weights that vanish, in the middle of the second pass; then --resume."""
+    out, calls = tmp_path / "v.mp4", []
+    real = stages.euler
+
+    def failing(*given: Any, **named: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise torch.OutOfMemoryError if short == "memory" else CheckpointError("gone")
+        return real(*given, **named)
+
+    kind = MeasuredOverrun if short == "memory" else CheckpointError
+    with monkeypatch.context() as patch, pytest.raises(kind):
+        patch.setattr(stages, "euler", failing)
+        run_request(SMALL, options(checkpoint, out), QuietHost())
+    report = json.loads(RunFiles(out).report.read_text())
+    assert report["files"]["first_pass"] == "v.first.safetensors"
+    assert report["attempts"][0]["outcome"] == kind.__name__
+    steps: list[int] = []
+    monkeypatch.setattr(stages, "euler", lambda *g, **n: (steps.append(1), real(*g, **n))[1])
+    arguments = ["--checkpoint", str(checkpoint), "--resume", str(RunFiles(out).report),
+                 "--device", "cpu", "--stop-after", "sample", "--in-process"]  # fmt: skip
+    assert cli.run(["generate", *arguments]) == 0 and len(steps) == 1
+    expected = json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    assert json.loads(RunFiles(out).report.read_text())["latents_sha256"] == expected
+    assert "first_pass" in json.loads(RunFiles(out).report.read_text())["files"]
+
+
+def test_what_another_run_left_under_the_same_name_is_not_used(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    for file in sampled.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    out = tmp_path / sampled.name
+    first = json.loads(RunFiles(sampled).report.read_text())
+    other = replace(SMALL, prompt="a blue whale")
+    run_request(other, options(checkpoint, out, stop_after="encode"), QuietHost())
+    assert RunFiles(out).latents.is_file(), "the older latents are still there"
+    resumed = run_request(
+        read_request(out), options(checkpoint, out, stop_after="sample", resume=out), QuietHost()
+    )
+    assert [item["phase"] for item in resumed.phases] == ["sample_low", "sample_high"]
+    assert resumed.latents_sha256 != first["latents_sha256"]
+    assert resumed.run_id != first["run_id"]
+
+
+def test_a_prompt_that_was_not_kept_is_asked_for(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    for file in sampled.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    named = tmp_path / sampled.name
+    request = read_request(named, refine_steps=3)
+    with pytest.raises(RequestError, match="--prompt"):
+        given = options(checkpoint, named, resume=named, prompt_given=False)
+        run_request(request, given, QuietHost())
+    report = json.loads(RunFiles(named).report.read_text())
+    report["request"]["first_frame"] = True
+    RunFiles(named).report.write_text(json.dumps(report))
+    with pytest.raises(RequestError, match="--first-frame"):
+        run_request(request, options(checkpoint, named, resume=named), QuietHost())
+
+
+def test_a_damaged_file_is_not_resumed_from(
+    checkpoint: Path, sampled: Path, tmp_path: Path
+) -> None:
+    for file in sampled.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    named = tmp_path / sampled.name
+    latents = RunFiles(named).latents
+    data = bytearray(latents.read_bytes())
+    data[-100] ^= 1
+    latents.write_bytes(data)
+    with pytest.raises(RequestError, match="damaged"):
+        run_request(read_request(named), options(checkpoint, named, resume=named), QuietHost())
+    latents.write_bytes(data[:5000])
+    with pytest.raises(RequestError, match="damaged"):
+        run_request(read_request(named), options(checkpoint, named, resume=named), QuietHost())
+    with pytest.raises(RequestError, match="no file of an earlier run"):
+        read_request(tmp_path / "other.request.json")
+    RunFiles(named).report.write_text("{}")
+    with pytest.raises(RequestError, match="no report"):
+        read_request(named)

@@ -1,0 +1,193 @@
+"""What a machine's card is, and what options say of one that is not here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lowpeak.engine.errors import RequestError
+from lowpeak.engine.hostmemory import HostMemory, read_windows_memory
+from lowpeak.engine.planner.types import HardwareSnapshot
+from lowpeak.engine.snapshot import (
+    Gpu,
+    cap_snapshot,
+    parse_gpu,
+    read_snapshot,
+    snapshot_from_options,
+)
+from lowpeak.engine.units import GIB
+from lowpeak.engine.wddm import WddmBudget, parse_wddm
+
+
+def windows_snapshot(wddm: WddmBudget | str) -> HardwareSnapshot:
+    counters = {
+        "physical_total": 16 * GIB, "physical_available": 12 * GIB, "commit_limit": 30 * GIB,
+        "commit_available": 20 * GIB,
+    }  # fmt: skip
+    return read_snapshot(
+        gpu=lambda index: parse_gpu(answer()),
+        memory=lambda system: read_windows_memory(lambda: counters),
+        wddm=lambda: wddm,
+        system="windows",
+    )
+
+
+def test_display_budgets_bound_what_is_free_and_what_may_be_pinned() -> None:
+    found = windows_snapshot(WddmBudget(6 * GIB, 5 * GIB))
+    assert (found.vram_free_bytes, found.pin_limit_bytes) == (6 * GIB, 5 * GIB)
+    assert (found.wddm_local_bytes, found.commit_available_bytes) == (6 * GIB, 20 * GIB)
+    assert any("lets one process use 6.00 GiB" in note for note in found.notes)
+    roomy = windows_snapshot(WddmBudget(20 * GIB, 20 * GIB))
+    assert (roomy.vram_free_bytes, roomy.pin_limit_bytes) == (7 * GIB, 8 * GIB)
+    assert not any("lets one process" in note for note in roomy.notes)
+    unknown = windows_snapshot("no display budgets: no DXGI factory")
+    assert unknown.vram_free_bytes == 7 * GIB and "no display budgets" in " ".join(unknown.notes)
+
+
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [
+        (
+            '{"adapters": [{"vendor": 32902, "local": {"budget": 9, "used": 0}}, '
+            '{"vendor": 4318, "local": {"budget": 100, "used": 30}, "nonlocal": null}]}',
+            WddmBudget(70, None),
+        ),
+        ('{"adapters": []}', "no NVIDIA adapter"),
+        ('{"error": "OSError: x"}', "OSError: x"),
+        ("Traceback", "not told"),
+    ],
+)
+def test_what_the_budget_child_prints_is_read(output: str, found: WddmBudget | str) -> None:
+    read = parse_wddm(output)
+    assert found in read if isinstance(found, str) else read == found  # type: ignore[operator]
+
+
+def answer(**changes: Any) -> str:
+    card = {
+        "name": "NVIDIA GeForce RTX 4060",
+        "uuid": "GPU-0",
+        "capability": [8, 9],
+        "total": 8 * GIB,
+        "free": 7 * GIB,
+        "processes": 0,
+        "temperature": 50,
+        "throttle": 0,
+    }
+    return json.dumps({"driver": "580.1", "cards": [card | changes]})
+
+
+def test_the_gpu_answer_is_read() -> None:
+    gpu = parse_gpu(answer())
+    assert isinstance(gpu, Gpu)
+    assert (gpu.name, gpu.capability, gpu.free_bytes) == (
+        "NVIDIA GeForce RTX 4060",
+        (8, 9),
+        7 * GIB,
+    )
+    assert not gpu.thermal
+
+
+@pytest.mark.parametrize(
+    ("output", "word"),
+    [
+        ("", "no JSON"),
+        ('{"error": "NVMLError: not found"}', "no NVIDIA GPU"),
+        ('{"driver": "1", "cards": []}', "0 found"),
+    ],
+)
+def test_no_gpu_is_a_reason_not_a_crash(output: str, word: str) -> None:
+    assert word in str(parse_gpu(output))
+    snapshot = read_snapshot(
+        gpu=lambda index: parse_gpu(output, index),
+        memory=lambda system: HostMemory(GIB, GIB),
+        system="linux",
+    )
+    assert snapshot.vram_total_bytes == 0 and word in " ".join(snapshot.notes)
+
+
+def test_a_busy_hot_second_card_is_noted() -> None:
+    data = json.loads(answer(processes=2, throttle=0x40))
+    data["cards"] *= 2
+    snapshot = read_snapshot(
+        gpu=lambda index: parse_gpu(json.dumps(data), index),
+        memory=lambda system: HostMemory(GIB, GIB),
+        system="linux",
+        device_index=1,
+    )
+    notes = " ".join(snapshot.notes)
+    assert "2 other process" in notes and "hot" in notes and "2 GPUs" in notes
+
+
+def test_reading_this_machine_works_and_makes_no_cuda_context() -> None:
+    snapshot = read_snapshot()
+    assert snapshot.ram_total_bytes >= snapshot.ram_available_bytes > 0
+
+
+def nowhere() -> HardwareSnapshot:
+    raise AssertionError("this machine was asked although the options say everything")
+
+
+def test_options_describe_a_machine_without_asking_this_one() -> None:
+    snapshot = snapshot_from_options(8, 16, link_gbps=12, disk_gbps=2.5, here=nowhere)
+    assert (snapshot.vram_free_bytes, snapshot.ram_available_bytes) == (8 * GIB, 16 * GIB)
+    assert (snapshot.link_bytes_per_second, snapshot.disk_bytes_per_second) == (12e9, 2.5e9)
+
+
+def test_a_card_brings_its_memory_and_capability() -> None:
+    snapshot = snapshot_from_options(ram_gib=32, card="RTX 4060 Laptop GPU", here=nowhere)
+    assert snapshot.card == "rtx-4060-laptop"
+    assert (snapshot.vram_total_bytes, snapshot.capability) == (8 * GIB, (8, 9))
+    assert snapshot_from_options(12, 32, card="h200", here=nowhere).card == "h200"
+
+
+def test_open_options_are_filled_from_this_machine() -> None:
+    here = HardwareSnapshot("linux", "Card", (8, 9), 8 * GIB, 7 * GIB, 32 * GIB, 20 * GIB)
+    less_ram = snapshot_from_options(ram_gib=16, here=lambda: here)
+    assert (less_ram.vram_free_bytes, less_ram.ram_available_bytes) == (7 * GIB, 16 * GIB)
+    assert less_ram.device_name == "Card"
+    other = snapshot_from_options(vram_gib=12, here=lambda: here)
+    assert (other.vram_free_bytes, other.device_name, other.capability) == (12 * GIB, "", None)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"vram_gib": 0}, "vram_gib"),
+        ({"vram_gib": -4}, "vram_gib"),
+        ({"vram_gib": float("nan")}, "vram_gib"),
+        ({"vram_gib": 99_999}, "vram_gib"),
+        ({"vram_gib": 0.001}, "vram_gib"),
+        ({"ram_gib": 0}, "ram_gib"),
+        ({"ram_gib": float("inf")}, "ram_gib"),
+        ({"system": "beos"}, "system"),
+        ({"capability": "eight"}, "capability"),
+        ({"capability": "7.5"}, "capability"),
+        ({"capability": "99.0"}, "capability"),
+        ({"link_gbps": 0}, "link_gbps"),
+        ({"disk_gbps": -1}, "disk_gbps"),
+        ({"disk_gbps": 1e9}, "disk_gbps"),
+        ({"card": "voodoo"}, "card"),
+        ({"card": "rtx-4060", "vram_gib": 24}, "vram_gib"),
+        ({"card": "rtx-4060", "capability": "8.6"}, "capability"),
+    ],
+)
+def test_impossible_options_are_request_errors(options: dict[str, Any], field: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        snapshot_from_options(**{"vram_gib": 8, "ram_gib": 16, **options}, here=nowhere)
+    assert caught.value.field == field
+
+
+def test_a_capacity_outside_its_range_is_told_the_range() -> None:
+    with pytest.raises(RequestError, match=r"vram_gib 0 is outside 0\.25\.\.1024 GiB"):
+        snapshot_from_options(0, 16, here=nowhere)
+
+
+def test_caps_only_ever_take_away() -> None:
+    here = HardwareSnapshot("linux", "Card", (8, 9), 8 * GIB, 7 * GIB, 32 * GIB, 20 * GIB)
+    capped = cap_snapshot(here, vram_gib=4, ram_gib=64)
+    assert (capped.vram_total_bytes, capped.vram_free_bytes) == (4 * GIB, 4 * GIB)
+    assert capped.ram_available_bytes == 20 * GIB
+    with pytest.raises(RequestError):
+        cap_snapshot(here, vram_gib=0)
