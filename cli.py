@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -78,16 +79,22 @@ def plan(
     link_gbps: LinkGbps = None,
     disk_gbps: DiskGbps = None,
     card: Card = None,
+    lora_rank: Annotated[
+        list[int] | None, typer.Option(help="Rank of a LoRA to count; repeatable.")
+    ] = None,
     as_json: Json = False,
 ) -> Answer:
     """Forecast memory and time of a request, or say what would fit. Loads no weight."""
     from .engine.forecast import forecast, forecast_text, read_facts
+    from .engine.request import LoraChoice
     from .engine.snapshot import snapshot_from_options
 
     request, notices = build_request(
         width=width, height=height, seconds=seconds, frames=frames, quality=quality,
         two_pass=two_pass, base_steps=base_steps, refine_steps=refine_steps,
     )  # fmt: skip
+    loras = (LoraChoice(f"LoRA {at + 1}", rank=rank) for at, rank in enumerate(lora_rank or ()))
+    request = replace(request, loras=tuple(loras))
     snapshot = snapshot_from_options(
         vram_gib, ram_gib, system, capability, link_gbps, disk_gbps, card
     )

@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .adapter_plan import plan_with_sizes
 from .errors import DoesNotFit, Shortage
+from .planner.adapters import assumed_sizes
 from .planner.calibration import (
     Calibration,
     choose_calibration,
@@ -56,12 +58,30 @@ def forecast(
 ) -> dict[str, Any]:
     """The document of `plan --json`, of a plan or of a refusal (`fits` tells).
 
-    what_if: also say what more VRAM and RAM would change. learned: this is the machine at hand, so
-    its own history corrects margins and gives the time, as `history`.
+    LoRAs of the request that name a rank are counted; a file's own sizes belong into `facts`
+    (lora/planned.py). what_if: also say what more VRAM and RAM would change. learned: this is the
+    machine at hand, so its own history corrects margins and gives the time, as `history`.
     """
     calibration = _rows_of(snapshot, learned=learned)
     if facts == ModelFacts():  # no checkpoint: the published format that suits the machine
         facts = published_facts(calibration)
+
+    def document(sizes: ModelFacts) -> dict[str, Any]:
+        return _document(request, snapshot, sizes, calibration, what_if, learned)
+
+    loras = assumed_sizes(request, facts)  # those whose files are at hand are in the facts
+    return plan_with_sizes(loras, "auto", request, facts, calibration, document, timed=True)
+
+
+def _document(
+    request: Request,
+    snapshot: HardwareSnapshot,
+    facts: ModelFacts,
+    calibration: Calibration,
+    what_if: bool,
+    learned: bool,
+) -> dict[str, Any]:
+    """The document of one model, of a plan or of a refusal."""
 
     def plan_on(machine: HardwareSnapshot) -> Plan:
         return plan_request(request, machine, facts, calibration)

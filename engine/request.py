@@ -11,19 +11,25 @@ from .geometry import Geometry
 QUALITIES = ("light", "medium", "high", "max")
 MAX_SEED = 2**53 - 1
 MAX_LORA_STRENGTH = 4.0
+MAX_LORA_RANK = 2048
 
 
 @dataclass(frozen=True)
 class LoraChoice:
-    """One adapter file and its strength."""
+    """One adapter file and its strength. rank: stands in for the file in a forecast without it."""
 
     file: str
     strength: float = 1.0
+    rank: int | None = None
 
     def __post_init__(self) -> None:
         if not -MAX_LORA_STRENGTH <= self.strength <= MAX_LORA_STRENGTH:
             raise RequestError(
                 f"LoRA strength {self.strength} is outside -4..4 ({self.file})", field="lora"
+            )
+        if self.rank is not None and not 1 <= self.rank <= MAX_LORA_RANK:
+            raise RequestError(
+                f"LoRA rank {self.rank} is outside 1..{MAX_LORA_RANK}", field="lora_rank"
             )
 
 
@@ -64,7 +70,10 @@ class Request:
         """The request object of reports. The prompt and the paths stay out unless asked for."""
         data = asdict(self)
         geometry = data.pop("geometry")
-        data["loras"] = [{"strength": item.strength} for item in self.loras]
+        data["loras"] = [
+            {"strength": item.strength} | ({"rank": item.rank} if item.rank else {})
+            for item in self.loras
+        ]
         data["references"] = len(self.references)
         for key in ("first_frame", "last_frame"):
             data[key] = data[key] is not None

@@ -76,7 +76,7 @@ class LocalEngine:
         self, request: Request, model: ModelHandle | None, capacities: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         """The plan document of a request, here or on another machine, LoRAs counted."""
-        from ..engine.lora.planned import plan_with_sizes
+        from ..engine.adapter_plan import plan_with_sizes
         from ..engine.planner.calibration import choose_calibration
 
         facts, sizes = ModelFacts(), None

@@ -3,14 +3,13 @@
     merged   blocks x merge of a block, once, while blocks are read
     online   steps x rows x blocks x (products in bf16 + outputs and inputs read once more)
 
-Both are shapes times calibrated rates. A measured row (docs/benchmarks/lora-h200.json) corrects the
-branches; merging came out as shaped (61 ms a block, 54 planned). Where nothing is low rank, or no
-time is known (a CPU), the weights are merged.
+Both are shapes over calibrated rates (lora_seconds.py). Where nothing is low rank, or no time is
+known (a CPU), the weights are merged. Before a file is at hand its rank stands in for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,15 +17,14 @@ from ..errors import RequestError
 from ..request import Request
 from ..units import format_seconds
 from .calibration import Calibration
+from .lora_seconds import branch_seconds, merge_block_seconds
 from .passes import sampling_passes
 from .types import ModelFacts
 from .workload import workload
 
 MODES = ("auto", "merged", "online")
-MERGE_PASSES = 60  # bytes of device traffic for a stored byte: tiles in float32, several kernels
-TILE_SECONDS = 200e-6  # launches of one merged tile
-TILE_ELEMENTS = 2 << 20
-BRANCH_SHARE = 1.49  # measured over shaped seconds of a branch: 10.0 ms a block at rank 64
+USUAL_RANK = 32  # of a LoRA whose file is not at hand
+BF16 = 2
 MERGE_BYTES = 256_000_000  # of the allocator, measured: docs/benchmarks/lora-h200.json
 
 
@@ -97,28 +95,56 @@ def with_adapters(facts: ModelFacts, sizes: AdapterSizes, mode: str) -> ModelFac
         lora_block_bytes=sizes.slot_bytes if online else 0,
         lora_host_bytes=sizes.host_bytes,
         lora_merge_bytes=MERGE_BYTES if sizes.merge_bytes else 0,
+        lora_row_flops=sizes.row_flops if online else 0.0,
+        lora_row_bytes=sizes.row_bytes if online else 0.0,
+        lora_merged_bytes=0 if online else sizes.merge_bytes,
     )
+
+
+def low_rank_sizes(
+    online: Iterable[tuple[int, int, int]], host_bytes: int, merge_bytes: int
+) -> AdapterSizes:
+    """What branches of a block's linears add. online: (out, in, rank) of each linear with one."""
+    online = list(online)
+    return AdapterSizes(
+        slot_bytes=sum(rank * ((rows + columns) * BF16 + 4) for rows, columns, rank in online),
+        host_bytes=host_bytes,
+        row_flops=sum(2.0 * rank * (rows + columns) for rows, columns, rank in online),
+        # Outputs are read and written once more; inputs are written unquantised and read again.
+        row_bytes=sum(2.0 * BF16 * (rows + columns) for rows, columns, _ in online),
+        merge_bytes=merge_bytes,
+    )
+
+
+def assumed_sizes(request: Request, facts: ModelFacts) -> AdapterSizes | None:
+    """The LoRAs of a request that name a rank and no file: on attention and feed-forward of every
+    block. None where none acts.
+    """
+    ranks = [item.rank for item in request.loras if item.rank and item.strength]
+    if not ranks:
+        return None
+    hidden, width, ffn = facts.hidden, facts.heads * facts.head_dim, facts.ffn
+    shapes = [*3 * [(width, hidden)], (hidden, width), (2 * ffn, hidden), (hidden, ffn)]
+    online = [(rows, columns, sum(ranks)) for rows, columns in shapes]
+    factors = sum(sum(ranks) * (rows + columns) * BF16 for rows, columns in shapes)
+    merged = sum(rows * columns for rows, columns in shapes)
+    return low_rank_sizes(online, facts.blocks * factors, merged)
 
 
 def online_seconds(
     sizes: AdapterSizes, request: Request, facts: ModelFacts, calibration: Calibration
 ) -> float:
     """Seconds that branches add to all steps of a request."""
-    row = sizes.row_flops / calibration["rates.gemm_bf16"]
-    row += sizes.row_bytes / calibration["rates.copy"]
     rows = sum(
         item.steps * workload(request, item.geometry, facts).rows
         for item in sampling_passes(request)
     )
-    return BRANCH_SHARE * facts.blocks * rows * row
+    return facts.blocks * branch_seconds(sizes.row_flops, sizes.row_bytes, rows, calibration)
 
 
 def merge_seconds(sizes: AdapterSizes, facts: ModelFacts, calibration: Calibration) -> float:
     """Seconds that merging adds to the first reading of all blocks."""
-    tiles = sizes.merge_bytes / TILE_ELEMENTS
-    moved = MERGE_PASSES * sizes.merge_bytes / calibration["rates.copy"]
-    link = 2 * sizes.merge_bytes / calibration["rates.link"]
-    return facts.blocks * (moved + link + tiles * TILE_SECONDS)
+    return facts.blocks * merge_block_seconds(sizes.merge_bytes, calibration)
 
 
 def planned_mode(document: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from ..request import Request
 from .calibration import Calibration
 from .cost import RAM, SECONDS, VRAM, term, total
 from .explain import pass_reasons, request_reasons
+from .lora_seconds import merge_block_seconds
 from .passes import Pass, lifted_geometry, sampling_passes
 from .search import (
     ENDLESS_BUDGET,
@@ -179,6 +180,8 @@ def _sample_phase(
     kept = place.resident_blocks + place.pinned_blocks
     fresh = place.disk_blocks + max(0, kept - held)
     first = first_step_seconds(choice.clock, step, fresh)
+    # Merged while a block is read for the first time; what is read again is kept merged.
+    merge = fresh * merge_block_seconds(choice.work.facts.lora_merged_bytes, calibration)
     launch = calibration["rates.worker_start"] if start else 0.0
     terms = choice.memory.terms(place)
     missing = choice.candidate.vram_bytes - sum(t.value for t in terms if t.unit == VRAM)
@@ -194,12 +197,13 @@ def _sample_phase(
         term("waiting for the link", item.steps * step.link_stall, SECONDS),
         term("waiting for the disk", item.steps * step.disk_stall, SECONDS),
         term("first read of the blocks", first - step.total, SECONDS),
+        term("LoRA merge", merge, SECONDS, "from shapes (docs/lora.md)"),
     ]
     return PhasePlan(
         item.phase,
         choice.candidate.vram_bytes + spare,
         choice.candidate.ram_bytes,
-        launch + first + (item.steps - 1) * step.total,
+        launch + first + merge + (item.steps - 1) * step.total,
         item.steps,
         step.total,
         step.limited_by,

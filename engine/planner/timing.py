@@ -83,7 +83,8 @@ class StepClock:
         self.busy_attention = max(self.attention + exposed, self.chunk_link)
         half = min(work.facts.attention_half_bytes, whole)
         self.upload_attention, self.upload_ffn = half / rate, (whole - half) / rate
-        self.read = whole / calibration["rates.disk"]
+        # LoRA factors come from memory.
+        self.read = work.facts.block_bytes / calibration["rates.disk"]
         self.around = calibration["rates.step"]  # head, input rows, results to the host
 
     @property

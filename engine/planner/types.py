@@ -109,6 +109,9 @@ class ModelFacts:
     lora_root_bytes: int = 0
     lora_host_bytes: int = 0  # factors as read, held while the model runs
     lora_merge_bytes: int = 0  # device memory of a merge that runs beside the blocks
+    lora_row_flops: float = 0.0  # of one row through a block's online branches
+    lora_row_bytes: float = 0.0
+    lora_merged_bytes: int = 0  # stored bytes of a block's weights that a merge changes
     dense: bool = False  # no Video DeltaNet: every row attends to every row
 
 

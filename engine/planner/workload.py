@@ -15,6 +15,7 @@ from functools import cached_property
 from ..geometry import CHUNK_FRAMES, Geometry
 from ..request import Request
 from .calibration import Calibration
+from .lora_seconds import branch_seconds
 from .types import ModelFacts
 
 USUAL_TEXT_ROWS = 256
@@ -213,13 +214,17 @@ def block_parts(work: Workload, calibration: Calibration) -> BlockParts:
 
 
 def block_seconds(work: Workload, calibration: Calibration) -> BlockSeconds:
-    """Compute seconds of one block, with the start of its kernels."""
+    """Compute seconds of one block, with the start of its kernels and what LoRAs add."""
     parts, sustained = block_parts(work, calibration), calibration["rates.sustained"]
     products, glue = parts.products, parts.glue
     started = work.launches * calibration["rates.launch"]
+    facts = work.facts
+    branches = branch_seconds(facts.lora_row_flops, facts.lora_row_bytes, work.rows, calibration)
     attention = (parts.softmax + products[0] + glue[0]) / sustained + started
     return BlockSeconds(
-        attention, (products[1] + glue[1]) / sustained, (products[2] + glue[2]) / sustained
+        attention + branches / 2,  # the linears of both halves are about as wide
+        (products[1] + glue[1]) / sustained + branches / 2,
+        (products[2] + glue[2]) / sustained,
     )
 
 

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from planner_tools import machine, reference_rows, single_pass
 
+from lowpeak.engine.adapter_plan import plan_with_sizes
 from lowpeak.engine.errors import DoesNotFit, RequestError
-from lowpeak.engine.forecast import forecast_for_run
+from lowpeak.engine.forecast import forecast, forecast_for_run
+from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.lora import planned
 from lowpeak.engine.lora.loraset import LoraSet
-from lowpeak.engine.lora.planned import plan_with_loras, plan_with_sizes
+from lowpeak.engine.lora.planned import plan_with_loras
 from lowpeak.engine.planner.adapters import (
     AdapterSizes,
+    assumed_sizes,
     choose_adapter_mode,
     merge_seconds,
     online_seconds,
@@ -24,6 +27,7 @@ from lowpeak.engine.planner.adapters import (
 )
 from lowpeak.engine.planner.calibration import choose_calibration, published_facts
 from lowpeak.engine.planner.types import ModelFacts
+from lowpeak.engine.request import LoraChoice, Request
 
 # Rank 64 on attention and feed-forward at the published widths.
 SIZES = AdapterSizes(
@@ -89,6 +93,63 @@ def test_the_bytes_of_adapters_are_terms_of_the_plan(mode) -> None:
         assert after["transfer slots"] - before["transfer slots"] == slots * SIZES.slot_bytes
         assert after["pinned blocks"] - before["pinned blocks"] == 50 * SIZES.slot_bytes
     assert names <= changed and after["LoRA factors, as read"] == SIZES.host_bytes
+
+
+def with_ranks(request: Request, *ranks: int, strength: float = 1.0) -> Request:
+    loras = tuple(LoraChoice(f"LoRA {at}", strength, rank) for at, rank in enumerate(ranks))
+    return replace(request, loras=loras)
+
+
+def test_a_rank_stands_in_for_a_file() -> None:
+    found = assumed_sizes(with_ranks(LONG, 64), FACTS)
+    assert found is not None
+    for name, value in vars(SIZES).items():
+        assert getattr(found, name) == pytest.approx(value, rel=0.02), name
+    twice = assumed_sizes(with_ranks(LONG, 32, 32), FACTS)
+    assert twice == found, "ranks add up"
+    assert assumed_sizes(LONG, FACTS) is None
+    assert assumed_sizes(with_ranks(LONG, 64, strength=0.0), FACTS) is None, "0 is no LoRA"
+    assert assumed_sizes(replace(LONG, loras=(LoraChoice("x"),)), FACTS) is None, "a file's own"
+    with pytest.raises(RequestError, match=r"1\.\.2048"):
+        LoraChoice("x", rank=0)
+
+
+def seconds_of(phase: dict[str, Any]) -> dict[str, float]:
+    return {t["name"]: t["value"] for t in phase["terms"] if t["unit"] == "seconds"}
+
+
+@pytest.mark.parametrize(("clip", "mode"), [(LONG, "merged"), (SHORT, "online")])
+def test_the_count_of_loras_and_their_ranks_change_time_vram_and_ram(clip, mode) -> None:
+    here = machine(24, 64)
+    plain, one, two = (
+        forecast(with_ranks(clip, *ranks), here, FACTS, what_if=False)
+        for ranks in ((), (64,), (64, 64))
+    )
+    assert "lora" not in plain and one["lora"]["mode"] == mode, one["lora"]
+    sample = [document["phases"][1] for document in (plain, one, two)]
+    for axis in ("vram_peak_bytes", "ram_peak_bytes"):
+        assert sample[0][axis] < sample[1][axis] <= sample[2][axis], axis
+    assert sample[1]["ram_peak_bytes"] + 500e6 < sample[2]["ram_peak_bytes"]
+    assert plain["total_seconds"] < one["total_seconds"] <= two["total_seconds"]
+    added = one["total_seconds"] - plain["total_seconds"]
+    asked = one["lora"]["merge_seconds" if mode == "merged" else "online_seconds"]
+    # Branches of the first of eight steps hide behind the first reading of the blocks.
+    assert added == pytest.approx(asked * (1 if mode == "merged" else 7 / 8), rel=0.01)
+    terms = seconds_of(sample[1])
+    assert sum(terms.values()) == pytest.approx(sample[1]["seconds"], rel=1e-3)
+    assert ("LoRA merge" in terms) == (mode == "merged")
+    assert one["request"]["loras"] == [{"strength": 1.0, "rank": 64}]
+    assert any(reason.startswith(f"LoRA {mode}") for reason in one["reasons"])
+
+
+def test_blocks_that_stay_for_the_second_pass_are_merged_once() -> None:
+    light = with_ranks(Request(Geometry(1344, 768, 243), base_steps=20, refine_steps=20), 64)
+    phases = forecast(light, machine(24, 64), FACTS, what_if=False)["phases"]
+    merged = {phase["phase"]: seconds_of(phase).get("LoRA merge", 0.0) for phase in phases}
+    assert merged["sample_low"] > 1 and merged["sample_high"] == 0
+    small = forecast(light, machine(24, 16), FACTS, what_if=False)["phases"]
+    again = {phase["phase"]: seconds_of(phase).get("LoRA merge", 0.0) for phase in small}
+    assert again["sample_high"] > 1, "blocks that did not stay are read and merged again"
 
 
 def test_a_request_that_fits_only_merged_is_merged_unless_told_otherwise(monkeypatch) -> None:
