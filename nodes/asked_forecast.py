@@ -4,6 +4,8 @@ A body holds either `request` (width, height, seconds or frames, quality, ...) o
 API-format graph in which the sampling node is found and its links are followed to constants.
 `vram_gib`, `ram_gib`, `card` and `system` ask for another machine; on this one the budgets of the
 graph's Load Model hold. `each_vram_gib` asks for one line of a capacity map instead of a plan.
+LoRAs of a graph are named, for routes.py to look up; until then, and in a `request` (loras, a
+count, and lora_rank), a usual rank stands in for each.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 from ..engine.errors import RequestError
 from ..engine.geometry import plan_geometry
+from ..engine.planner.adapters import USUAL_RANK
 from ..engine.request import LoraChoice, Request
 from ..engine.units import GIB
 from .asking import TWO_PASS, budget_bytes
@@ -22,11 +25,21 @@ from .tables import PASSES, find
 
 MAX_NODES = 2000
 MAX_LINKS = 50  # how far a link is followed
+MAX_LORAS = 64
 MAX_CAPACITY_GIB = 65536.0
 MAX_CELLS = 16  # a line of the capacity map; a cell costs as much as a forecast
 SAMPLERS = ("LowpeakSample", "LowpeakRefine", "LowpeakPlan")
 FIELDS = ("width", "height", "seconds", "frames", "quality", "passes", "base_steps",
           "refine_steps")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NamedLora:
+    """A Load LoRA of a graph: what its widgets say. name: None where only a run can know it."""
+
+    name: str | None
+    strength: float = 1.0
+    allow_partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,7 @@ class Asked:
     node_id: str | None
     unknown: tuple[str, ...]
     each_vram_bytes: tuple[int, ...] = ()
+    loras: tuple[NamedLora, ...] = ()
 
 
 def read_body(body: Any) -> Asked:
@@ -53,10 +67,18 @@ def read_body(body: Any) -> Asked:
     if isinstance(explicit, dict):
         values = {name: explicit[name] for name in FIELDS if explicit.get(name) is not None}
         checkpoint = explicit.get("checkpoint")
-        request, notices = _request(values, int(_number(explicit, "loras", 0)), frozenset())
+        loras = _stand_ins(explicit)
+        request, notices = _request(values, loras, frozenset())
         name = checkpoint if isinstance(checkpoint, str) else None
         return Asked(request, name, capacities, notices, None, (), each)
     return replace(_Graph(prompt).read(capacities), each_vram_bytes=each)
+
+
+def _stand_ins(explicit: Mapping[str, Any]) -> tuple[LoraChoice, ...]:
+    """As many LoRAs of a rank as a request asks for."""
+    count = min(max(int(_number(explicit, "loras", 0)), 0), MAX_LORAS)
+    rank = int(_number(explicit, "lora_rank", USUAL_RANK))
+    return tuple(LoraChoice(f"LoRA {n + 1}", rank=rank) for n in range(count))
 
 
 def _capacities(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,7 +128,10 @@ def _number(values: Mapping[str, Any], name: str, default: float) -> float:
 
 
 def _request(
-    values: Mapping[str, Any], loras: int, keyframes: frozenset[str], references: int = 0
+    values: Mapping[str, Any],
+    loras: tuple[LoraChoice, ...],
+    keyframes: frozenset[str],
+    references: int = 0,
 ) -> tuple[Request, tuple[str, ...]]:
     frames = None
     if "frames" in values:
@@ -129,7 +154,7 @@ def _request(
         refine_steps=int(_number(values, "refine_steps", 0)) or None,
         first_frame="first_frame" if "first_frame" in keyframes else None,
         last_frame="last_frame" if "last_frame" in keyframes else None,
-        loras=tuple(LoraChoice(f"lora {n + 1}") for n in range(min(max(loras, 0), 64))),
+        loras=loras,
         references=tuple(f"reference {n + 1}" for n in range(references)),
     )
     return request, tuple(notices)
@@ -158,12 +183,15 @@ class _Graph:
             values = self._size_of_latent(latent, values)
         if self._class(node_id) == "LowpeakRefine":
             values["passes"] = "two"
-        checkpoint, loras, budgets = self._model(source.get("model", inputs.get("model")))
+        checkpoint, named, budgets = self._model(source.get("model", inputs.get("model")))
         capacities.update(budgets)
         keyframes, references = self._pictures(inputs.get("conditioning"))
+        loras = tuple(
+            LoraChoice(f"LoRA {n + 1}", item.strength, USUAL_RANK) for n, item in enumerate(named)
+        )
         request, notices = _request(values, loras, keyframes, references)
         unknown = tuple(dict.fromkeys(self._unknown))
-        return Asked(request, checkpoint, capacities, notices, node_id, unknown)
+        return Asked(request, checkpoint, capacities, notices, node_id, unknown, loras=named)
 
     def _sampler(self) -> str:
         for wanted in SAMPLERS:
@@ -211,13 +239,16 @@ class _Graph:
             return values
         return {**{k: v for k, v in values.items() if k != "seconds"}, **found}
 
-    def _model(self, link: Any) -> tuple[str | None, int, dict[str, int]]:
-        loras, node_id = 0, self._linked(link)
+    def _model(self, link: Any) -> tuple[str | None, tuple[NamedLora, ...], dict[str, int]]:
+        """Name of the checkpoint, the LoRAs from the first on, budgets in bytes."""
+        found: list[NamedLora] = []
+        node_id = self._linked(link)
         for _ in range(MAX_LINKS):
             if node_id is None or self._class(node_id) != "LowpeakLoadLora":
                 break
-            loras += 1
+            found.append(self._lora(self._inputs(node_id)))
             node_id = self._linked(self._inputs(node_id).get("model"))
+        loras = tuple(reversed(found))
         if node_id is None or self._class(node_id) != "LowpeakLoadModel":
             return None, loras, {}
         inputs = self._inputs(node_id)
@@ -229,6 +260,12 @@ class _Graph:
             if amount:
                 budgets[budget.replace("_gib", "_limit_bytes")] = amount
         return name if isinstance(name, str) else None, loras, budgets
+
+    def _lora(self, inputs: Mapping[str, Any]) -> NamedLora:
+        name, strength = self._constant(inputs, "lora"), self._constant(inputs, "strength")
+        strength = 1.0 if strength is None else _number({"strength": strength}, "strength", 1.0)
+        partial = self._constant(inputs, "allow_partial") is True
+        return NamedLora(name if isinstance(name, str) else None, strength, partial)
 
     def _pictures(self, link: Any) -> tuple[frozenset[str], int]:
         node_id = self._linked(link)

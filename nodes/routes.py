@@ -17,15 +17,18 @@ import ipaddress
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
-from ..engine.errors import LowpeakError, RequestError
+from ..engine.errors import CheckpointError, LowpeakError, RequestError
+from ..engine.planner.adapters import USUAL_RANK
 from .asked_forecast import Asked, read_body
-from .handles import ModelHandle, file_identity
+from .handles import LoraHandle, ModelHandle, file_identity
 from .pack import Pack
 from .privacy import without_paths
 
 MAX_BODY_BYTES = 1 << 20
+MAX_NOTICE = 400
 VERSION = 1
 log = logging.getLogger(__name__)
 
@@ -99,18 +102,55 @@ def forecast(pack: Pack, body: Any) -> dict[str, Any]:
         model = ModelHandle(folder, file_identity(folder), facts=pack.engine.describe(folder))
     elif asked.checkpoint is not None:
         notices.append("That checkpoint is not here; sizes of the published model are used.")
-    document: dict[str, Any] = {}
-    if asked.each_vram_bytes:
-        document["cells"] = [_cell(pack, asked, model, size) for size in asked.each_vram_bytes]
-    else:
-        document = dict(pack.engine.forecast(asked.request, model, asked.capacities))
+    asked, model = _with_loras(pack, asked, model, notices)
+    try:
+        document = _document(pack, asked, model)
+    except CheckpointError as problem:
+        if model is None or not model.loras:
+            raise
+        notices.append(f"A LoRA cannot be read as it is: {problem}"[:MAX_NOTICE])
+        asked, model = _by_rank(asked), replace(model, loras=())
+        document = _document(pack, asked, model)
     document["asked"] = {
         "node_id": asked.node_id,
         "unknown": list(asked.unknown),
-        "notices": notices,
+        "notices": [without_paths(text) for text in notices],
         "capacities": dict(asked.capacities),
+        "loras": sum(item.strength != 0 for item in asked.request.loras),
     }
     return document
+
+
+def _document(pack: Pack, asked: Asked, model: ModelHandle | None) -> dict[str, Any]:
+    if asked.each_vram_bytes:
+        return {"cells": [_cell(pack, asked, model, size) for size in asked.each_vram_bytes]}
+    return dict(pack.engine.forecast(asked.request, model, asked.capacities))
+
+
+def _with_loras(
+    pack: Pack, asked: Asked, model: ModelHandle | None, notices: list[str]
+) -> tuple[Asked, ModelHandle | None]:
+    """The files of a graph's LoRAs on its model; where one is missing, usual ranks for all."""
+    if not asked.loras or model is None:
+        return asked, model
+    there = pack.folders.loras()
+    if missing := [item for item in asked.loras if item.name not in there]:
+        notices.append(
+            f"{len(missing)} of {len(asked.loras)} LoRAs are not known here; a rank of "
+            f"{USUAL_RANK} is assumed for each."
+        )
+        return asked, model
+    for item in asked.loras:
+        file = pack.folders.lora(str(item.name))
+        handle = LoraHandle(file, item.strength, item.allow_partial, file_identity(file))
+        model = model.with_lora(handle)
+    return replace(asked, request=replace(asked.request, loras=model.lora_choices)), model
+
+
+def _by_rank(asked: Asked) -> Asked:
+    """The same with usual ranks in place of files."""
+    loras = tuple(replace(item, rank=USUAL_RANK) for item in asked.request.loras)
+    return replace(asked, request=replace(asked.request, loras=loras))
 
 
 def _cell(pack: Pack, asked: Asked, model: Any, vram_bytes: int) -> dict[str, Any]:

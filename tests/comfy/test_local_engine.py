@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import av
@@ -22,6 +23,7 @@ from lowpeak.engine.planner.types import HardwareSnapshot
 from lowpeak.engine.request import Request
 from lowpeak.engine.sampling.conditions import fit_reference_image
 from lowpeak.engine.toy import write_toy
+from lowpeak.nodes import routes
 from lowpeak.nodes.convert import conditioning_in, conditioning_out
 from lowpeak.nodes.engine_seam import Conditions, Latents, Pictures
 from lowpeak.nodes.handles import LoraHandle, ModelHandle, file_identity
@@ -216,6 +218,44 @@ def test_forecasts_for_here_and_for_other_machines(model: ModelHandle, engine: L
     assert not tiny["fits"] and tiny["short"][0]["axis"] == "vram"
     limited = engine.forecast(request(model), model, {"ram_limit_bytes": 1 << 28})
     assert not limited["fits"]
+
+
+def test_a_graph_s_loras_change_its_forecast(
+    model: ModelHandle, lora: LoraHandle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    card = HardwareSnapshot("linux", "NVIDIA GeForce RTX 4060", (8, 9), 8 << 30, 8 << 30,
+                            32 << 30, 32 << 30)  # fmt: skip
+    engine = LocalEngine()
+    monkeypatch.setenv("LOWPEAK_HOME", str(tmp_path))
+    monkeypatch.setattr(engine, "_snapshot", lambda: card)
+    monkeypatch.setattr(engine, "_device_type", lambda: "cuda")
+    broken = tmp_path / "broken.safetensors"
+    broken.write_bytes(b"not a header")
+    files = {"k": lora.file, "broken": broken}
+    folders = SimpleNamespace(
+        checkpoints=lambda: ["toy"], checkpoint=lambda name: model.checkpoint,
+        loras=lambda: list(files), lora=files.__getitem__,
+    )  # fmt: skip
+    pack = SimpleNamespace(folders=folders, engine=engine)
+
+    def asked(name: str | None) -> dict[str, Any]:
+        graph = {
+            "1": {"class_type": "LowpeakLoadModel", "inputs": {"checkpoint": "toy"}},
+            "2": {"class_type": "LowpeakLoadLora", "inputs": {"model": ["1", 0], "lora": name}},
+            "4": {"class_type": "LowpeakSample", "inputs": {
+                "model": ["2" if name else "1", 0], "width": 256, "height": 256, "seconds": 1.0}},
+        }  # fmt: skip
+        return routes.forecast(pack, {"prompt": graph})  # type: ignore[arg-type]
+
+    plain, styled = asked(None), asked("k")
+    assert "lora" not in plain and styled["asked"]["loras"] == 1
+    assert styled["lora"]["host_bytes"] == lora.file.stat().st_size, "from the file's own header"
+    ram = [document["phases"][1]["ram_peak_bytes"] for document in (plain, styled)]
+    assert ram[1] >= ram[0] + styled["lora"]["host_bytes"]
+    assert styled["total_seconds"] > plain["total_seconds"]
+    other = asked("broken")
+    assert "cannot be read" in other["asked"]["notices"][0] and "lora" in other
+    assert other["lora"]["host_bytes"] != styled["lora"]["host_bytes"]
 
 
 def test_a_lora_of_another_model_is_refused(

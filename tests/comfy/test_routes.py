@@ -73,6 +73,55 @@ def test_a_graph_is_followed_to_its_constants(pack: Any) -> None:
     assert "secret" not in json.dumps(plan)
 
 
+def lora_graph(**inputs: Any) -> dict[str, Any]:
+    lora = {"class_type": "LowpeakLoadLora",
+            "inputs": {"model": ["1", 0], "lora": "grain.safetensors", **inputs}}  # fmt: skip
+    return {**GRAPH, "2": lora}
+
+
+def test_loras_on_the_canvas_are_looked_up_and_counted(pack: Any) -> None:
+    inputs = {"model": ["2", 0], "lora": "grain.safetensors", "strength": 0.0}
+    second = {"class_type": "LowpeakLoadLora", "inputs": inputs}
+    sampler = {**GRAPH["4"], "inputs": {**GRAPH["4"]["inputs"], "model": ["5", 0]}}  # type: ignore[dict-item]
+    graph = {**lora_graph(strength=["8", 0], allow_partial=True), "5": second, "4": sampler,
+             "8": {"class_type": "PrimitiveFloat", "inputs": {"value": 1.5}}}  # fmt: skip
+    graph["4"]["inputs"]["width"] = 256
+    _, plan = ask(pack, "POST", "/lowpeak/forecast", json={"prompt": graph})
+    _, (request, model, _) = pack.engine.calls[-1]
+    assert [item.strength for item in model.loras] == [1.5, 0.0]
+    assert model.loras[0].file.name == "grain.safetensors" and model.loras[0].allow_partial
+    assert request.loras == model.lora_choices and request.loras[0].rank is None
+    assert plan["asked"]["loras"] == 1 and plan["asked"]["notices"] == []
+
+
+def test_a_lora_that_is_not_here_counts_by_a_usual_rank(pack: Any) -> None:
+    for name in ("../secret", "x", ["77", 0]):
+        _, plan = ask(pack, "POST", "/lowpeak/forecast", json={"prompt": lora_graph(lora=name)})
+        _, (request, model, _) = pack.engine.calls[-1]
+        assert model.loras == () and [item.rank for item in request.loras] == [32]
+        assert "1 of 1 LoRAs are not known here" in plan["asked"]["notices"][0]
+        assert "secret" not in json.dumps(plan)
+    body = {"request": {"width": 512, "height": 288, "frames": 39, "loras": 2, "lora_rank": 16}}
+    ask(pack, "POST", "/lowpeak/forecast", json=body)
+    assert [item.rank for item in pack.engine.calls[-1][1][0].loras] == [16, 16]
+
+
+def test_a_lora_that_cannot_be_read_is_said_and_counted_by_rank(pack: Any) -> None:
+    usual = pack.engine.forecast
+
+    def damaged(request: Any, model: Any, capacities: Any) -> Any:
+        if model.loras:
+            raise CheckpointError("/home/me/loras/grain.safetensors: the header is cut off")
+        return usual(request, model, capacities)
+
+    pack.engine.forecast = damaged
+    status, plan = ask(pack, "POST", "/lowpeak/forecast", json={"prompt": lora_graph()})
+    assert status == 200 and plan["fits"]
+    (notice,) = plan["asked"]["notices"]
+    assert "grain.safetensors: the header is cut off" in notice and "/home" not in notice
+    assert [item.rank for item in pack.engine.calls[-1][1][0].loras] == [32]
+
+
 def test_what_only_a_run_can_know_is_named(pack: Any) -> None:
     graph = {**GRAPH, "8": {"class_type": "SomeMath", "inputs": {"a": ["9", 0]}}}
     _, plan = ask(pack, "POST", "/lowpeak/forecast", json={"prompt": graph})
