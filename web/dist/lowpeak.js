@@ -121,6 +121,9 @@ const ia = "unknown", ra = "{width} × {height}", aa = {
   "copy.refused": "The browser refused.",
   "lora.bound": "{file}: {bound} of {all} tensors bound",
   "lora.left": "{count} left out: {reason}",
+  "lora.planned": "LoRAs: {count}, merged while the blocks are read. {ram} of RAM.",
+  "lora.planned_merged": "LoRAs: {count}, merged while the blocks are read. {time} once, {ram} of RAM.",
+  "lora.planned_online": "LoRAs: {count}, beside the weights in every step. {time} in all, {ram} of RAM.",
   "kernels.used": "{stage}: {name}",
   "kernels.because": "{stage}: {name} ({reason})",
   "kernels.against": "not {name}: {reason}",
@@ -173,6 +176,12 @@ const ia = "unknown", ra = "{width} × {height}", aa = {
   "card {card}: rates of {other} assumed; give --card for another": "显卡 {card}：按 {other} 的速度估计",
   "no card is named: rates of {card}; give --card for yours": "没有指明显卡：按 {card} 的速度估计",
   "rates of {card} ({how})": "速度取自 {card}（{how}）",
+  "LoRA merged: online about {online} in all steps, merging {merging}": "LoRA 采用合并：另行计算全部步骤约需 {online}，合并需 {merging}",
+  "LoRA online: online about {online} in all steps, merging {merging}": "LoRA 采用另行计算：全部步骤约需 {online}，合并需 {merging}",
+  "LoRA merged: {count} blocks that are read at every step are kept merged on the disk, {size} in Lowpeak's folder, where it has room": "LoRA 采用合并：每步都要读取的 {count} 个块以合并后的形式存在硬盘上，在 Lowpeak 的文件夹里占 {size}（有空间时）",
+  "{count} of {all} LoRAs are not known here; a rank of {rank} is assumed for each.": "{all} 个 LoRA 中有 {count} 个在这里找不到；每个都按秩 {rank} 估计。",
+  "A LoRA cannot be read as it is: {why}": "有 LoRA 无法读取：{why}",
+  "attention quantised to 8 bits, as you allow: {times} times the rate of exact attention is assumed, not measured; without that kernel a run takes longer": "按你的许可，注意力量化为 8 位：假定速度为精确注意力的 {times} 倍，没有实测；没有这种内核时会更慢",
   "{side} {size} px is not a multiple of {step}: using {used} px": "{side} {size} 像素不是 {step} 的倍数：改用 {used} 像素",
   "{frames} frames is not 17n+5: using {used} frames": "{frames} 帧不是 17n+5：改用 {used} 帧",
   "{frames} frames ({time}) is longer than the {trained} frames the model was trained on: untrained, expect drift": "{frames} 帧（{time}）比模型训练用的 {trained} 帧长：没有训练过，画面可能漂移"
@@ -297,6 +306,9 @@ const ia = "unknown", ra = "{width} × {height}", aa = {
   "copy.refused": "浏览器拒绝了。",
   "lora.bound": "{file}：{all} 个张量中绑定了 {bound} 个",
   "lora.left": "未用 {count} 个：{reason}",
+  "lora.planned": "LoRA：{count} 个，读取权重块时合并，占内存 {ram}。",
+  "lora.planned_merged": "LoRA：{count} 个，读取权重块时合并，一次 {time}，占内存 {ram}。",
+  "lora.planned_online": "LoRA：{count} 个，每一步在权重旁另行计算，共 {time}，占内存 {ram}。",
   "kernels.used": "{stage}：{name}",
   "kernels.because": "{stage}：{name}（{reason}）",
   "kernels.against": "未用 {name}：{reason}",
@@ -319,23 +331,23 @@ const ia = "unknown", ra = "{width} × {height}", aa = {
   "error.silent": "ComfyUI 没有响应。",
   "error.routes": "缺少 Lowpeak 的接口：它的服务器部分没有加载。",
   "error.status": "ComfyUI 返回了 {status}。"
-}, Rs = { en: aa, zh: pa };
-let Ll = "en";
-function Li(e) {
+}, Ps = { en: aa, zh: pa };
+let El = "en";
+function Ei(e) {
   const t = String(e ?? "").toLowerCase().split(/[-_]/)[0];
-  return t in Rs ? t : "en";
+  return t in Ps ? t : "en";
 }
 function ha(e) {
-  Ll = Li(e);
+  El = Ei(e);
 }
 function ol() {
-  return Ll;
+  return El;
 }
-function v(e, t = {}) {
-  return Rs[Ll][e].replace(/\{(\w+)\}/g, (n, l) => String(t[l]));
+function b(e, t = {}) {
+  return Ps[El][e].replace(/\{(\w+)\}/g, (n, l) => String(t[l]));
 }
 function Yt(e) {
-  return e.join(v("list.comma"));
+  return e.join(b("list.comma"));
 }
 const da = {
   zh: Object.entries(ca).map(([e, t]) => [ma(e), t])
@@ -345,9 +357,9 @@ function ma(e) {
   return new RegExp(`^${t.replace(/\{(\w+)\}/g, "(?<$1>.+?)")}$`, "i");
 }
 function ga(e) {
-  for (const [t, n] of da[Ll] ?? []) {
+  for (const [t, n] of da[El] ?? []) {
     const l = t.exec(e);
-    if (l) return n.replace(/\{(\w+)\}/g, (s, a) => l.groups?.[a] ?? "");
+    if (l) return n.replace(/\{(\w+)\}/g, (s, r) => l.groups?.[r] ?? "");
   }
   return null;
 }
@@ -382,8 +394,8 @@ class wa {
   }
   /** One line of the capacity map: a cell for each amount of VRAM. */
   async cells(t, n, l) {
-    const s = JSON.stringify({ prompt: t, ...l, each_vram_gib: n }), r = { method: "POST", headers: { "Content-Type": "application/json" }, body: s };
-    return (await this.ask("/lowpeak/forecast", r)).cells;
+    const s = JSON.stringify({ prompt: t, ...l, each_vram_gib: n }), a = { method: "POST", headers: { "Content-Type": "application/json" }, body: s };
+    return (await this.ask("/lowpeak/forecast", a)).cells;
   }
   /** ComfyUI's language. */
   locale() {
@@ -398,9 +410,9 @@ class wa {
       for (const s of l?.nodes ?? l?._nodes ?? [])
         if (s.subgraph && n(s.subgraph), !!/Lowpeak|MiniMaxH3|Primitive/.test(s.type ?? "")) {
           t.push(s.id, s.type, s.mode);
-          for (const a of s.widgets ?? [])
-            (["number", "boolean"].includes(typeof a.value) || ba(a.value)) && t.push(a.value);
-          for (const a of s.inputs ?? []) t.push(a.link ?? 0);
+          for (const r of s.widgets ?? [])
+            (["number", "boolean"].includes(typeof r.value) || ba(r.value)) && t.push(r.value);
+          for (const r of s.inputs ?? []) t.push(r.link ?? 0);
         }
     };
     return n(this.graph()), JSON.stringify(t);
@@ -409,7 +421,7 @@ class wa {
   apply(t) {
     const n = [];
     for (const l of t) {
-      const s = this.find(l.node)?.widgets?.find((a) => a.name === l.widget);
+      const s = this.find(l.node)?.widgets?.find((r) => r.name === l.widget);
       if (!s) {
         n.push(l);
         continue;
@@ -433,13 +445,13 @@ class wa {
     try {
       l = await this.api.fetchApi(t, n);
     } catch {
-      throw new us(v("error.silent"));
+      throw new us(b("error.silent"));
     }
-    const a = (Date.parse(l.headers.get("Date") ?? "") - Date.now()) / 1e3;
-    Math.abs(a) > 2 && (this.skew = a);
-    const r = await l.json().catch(() => null);
-    if (l.ok && r) return r;
-    throw l.status === 404 && !r ? new us(v("error.routes")) : new us(r?.message || v("error.status", { status: l.status }));
+    const r = (Date.parse(l.headers.get("Date") ?? "") - Date.now()) / 1e3;
+    Math.abs(r) > 2 && (this.skew = r);
+    const a = await l.json().catch(() => null);
+    if (l.ok && a) return a;
+    throw l.status === 404 && !a ? new us(b("error.routes")) : new us(a?.message || b("error.status", { status: l.status }));
   }
 }
 function ba(e) {
@@ -460,14 +472,14 @@ const vs = [
   ["rtx-5080", "RTX 5080", 16],
   ["rtx-5090", "RTX 5090", 32],
   ["rtx-pro-6000", "RTX Pro 6000", 96]
-], va = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96], xa = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256], ka = [4, 6, 8, 10, 12, 16, 24, 32], Pi = [8, 12, 16, 24, 32, 64];
-function xs(e, t) {
+], va = [4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 80, 96], ka = [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256], xa = [4, 6, 8, 10, 12, 16, 24, 32], Ri = [8, 12, 16, 24, 32, 64];
+function ks(e, t) {
   let n = 0;
   return e.forEach((l, s) => {
     Math.abs(l - t) < Math.abs(e[n] - t) && (n = s);
   }), n;
 }
-const ya = 200, _a = ["LowpeakSample", "LowpeakRefine", "LowpeakPlan"], Ri = 50;
+const ya = 200, _a = ["LowpeakSample", "LowpeakRefine", "LowpeakPlan"], Pi = 50;
 function Sa(e) {
   return Object.values(e).some((t) => _a.includes(t.class_type));
 }
@@ -479,7 +491,7 @@ function fs(e) {
       {
         class_type: l.class_type,
         inputs: Object.fromEntries(
-          Object.entries(l.inputs ?? {}).filter(([s]) => s !== "prompt" && s !== "text").map(([s, a]) => [s, t(a)])
+          Object.entries(l.inputs ?? {}).filter(([s]) => s !== "prompt" && s !== "text").map(([s, r]) => [s, t(r)])
         )
       }
     ])
@@ -488,15 +500,15 @@ function fs(e) {
 function Ma(e, t, n) {
   const l = t == null ? void 0 : e[t];
   if (!l || t == null) return [];
-  const s = Aa(e, t, l), a = e[s];
-  if (!a) return [];
-  const r = [];
+  const s = Aa(e, t, l), r = e[s];
+  if (!r) return [];
+  const a = [];
   for (const [u, p] of Object.entries(e)) {
-    const h = Ta(e, p, a) && /Lowpeak|MiniMaxH3/.test(p.class_type);
-    u !== s && !h || (vl(r, e, u, "width", n.width), vl(r, e, u, "height", n.height), vl(r, e, u, "seconds", Math.round(n.seconds * 10) / 10), n.frames != null && vl(r, e, u, "length", n.frames));
+    const h = Ta(e, p, r) && /Lowpeak|MiniMaxH3/.test(p.class_type);
+    u !== s && !h || (vl(a, e, u, "width", n.width), vl(a, e, u, "height", n.height), vl(a, e, u, "seconds", Math.round(n.seconds * 10) / 10), n.frames != null && vl(a, e, u, "length", n.frames));
   }
-  return r.filter(
-    (u, p) => r.findIndex((h) => h.node === u.node && h.widget === u.widget) === p
+  return a.filter(
+    (u, p) => a.findIndex((h) => h.node === u.node && h.widget === u.widget) === p
   );
 }
 function Aa(e, t, n) {
@@ -511,8 +523,8 @@ function Ds(e, t) {
   const n = String(t[0]);
   return n in e ? n : null;
 }
-function Po(e, t) {
-  for (let n = 0; n < Ri; n++) {
+function Ro(e, t) {
+  for (let n = 0; n < Pi; n++) {
     const l = Ds(e, t);
     if (l == null) return t;
     t = e[l].inputs.value;
@@ -520,22 +532,22 @@ function Po(e, t) {
 }
 function Ta(e, t, n) {
   return ["width", "height"].every((l) => {
-    const s = Po(e, t.inputs[l]);
-    return typeof s == "number" && s === Po(e, n.inputs[l]);
+    const s = Ro(e, t.inputs[l]);
+    return typeof s == "number" && s === Ro(e, n.inputs[l]);
   });
 }
 function vl(e, t, n, l, s) {
-  let a = n, r = l;
-  for (let u = 0; u < Ri; u++) {
-    const p = t[a]?.inputs[r], h = Ds(t, p);
+  let r = n, a = l;
+  for (let u = 0; u < Pi; u++) {
+    const p = t[r]?.inputs[a], h = Ds(t, p);
     if (h == null) {
-      typeof p == "number" && e.push({ node: a, widget: r, value: s });
+      typeof p == "number" && e.push({ node: r, widget: a, value: s });
       return;
     }
-    a = h, r = "value";
+    r = h, a = "value";
   }
 }
-const Ea = 600, La = {
+const La = 600, Ea = {
   machine: null,
   notices: [],
   prompt: null,
@@ -550,14 +562,14 @@ const Ea = 600, La = {
   whatIf: { card: "", vramGib: 8, ramGib: 16, plan: null, error: "", busy: !1, open: !1 },
   map: { vramGib: [], lines: {}, error: "" }
 };
-function Pa(e, t) {
+function Ra(e, t) {
   switch (t.type) {
     case "server": {
-      const { machine: n, last: l, notices: s } = t.state, a = e.recent.filter(({ event: u }) => u.run_id === t.state.active?.run_id), r = a.reduce(
-        (u, { event: p, unixSeconds: h }) => Ro(u, p, h),
+      const { machine: n, last: l, notices: s } = t.state, r = e.recent.filter(({ event: u }) => u.run_id === t.state.active?.run_id), a = r.reduce(
+        (u, { event: p, unixSeconds: h }) => Po(u, p, h),
         t.state.active
       );
-      return { ...e, machine: n, notices: s, active: r, recent: a, last: l ?? e.last, serverError: "" };
+      return { ...e, machine: n, notices: s, active: a, recent: r, last: l ?? e.last, serverError: "" };
     }
     case "server-error":
       return { ...e, serverError: t.message };
@@ -577,7 +589,7 @@ function Pa(e, t) {
       return { ...e, runs: t.runs };
     case "event": {
       const { event: n, unixSeconds: l } = t, s = [...e.recent, { event: n, unixSeconds: l }].slice(-200);
-      return { ...e, recent: s, active: Ro(e.active, n, l) };
+      return { ...e, recent: s, active: Po(e.active, n, l) };
     }
     case "run": {
       const n = t.run.status !== "running", l = e.active?.run_id === t.run.run_id;
@@ -585,16 +597,16 @@ function Pa(e, t) {
     }
   }
 }
-function Ro(e, t, n) {
-  const l = e?.run_id === t.run_id ? e : Ra(t.run_id, n);
+function Po(e, t, n) {
+  const l = e?.run_id === t.run_id ? e : Pa(t.run_id, n);
   if (t.sequence <= l.sequence) return l;
   const s = { ...l, status: "running", sequence: t.sequence };
   if (t.kind === "notice")
     return t.message && (s.notices = [...l.notices, t.message]), s;
-  const a = l.phases[t.phase] ?? {};
-  if (s.phases = { ...l.phases, [t.phase]: { ...a, [t.kind]: t } }, t.kind === "progress") {
-    const r = Math.max(0, n - l.started_unix_seconds), u = l.curve.at(-1)?.[0] ?? 0, p = [
-      Math.max(r, u),
+  const r = l.phases[t.phase] ?? {};
+  if (s.phases = { ...l.phases, [t.phase]: { ...r, [t.kind]: t } }, t.kind === "progress") {
+    const a = Math.max(0, n - l.started_unix_seconds), u = l.curve.at(-1)?.[0] ?? 0, p = [
+      Math.max(a, u),
       t.phase,
       t.vram_bytes ?? null,
       t.ram_bytes ?? null,
@@ -603,11 +615,11 @@ function Ro(e, t, n) {
       t.ram_other_bytes ?? null,
       t.ram_evictable_bytes ?? null
     ], h = [...l.curve, p];
-    s.curve = h.length > Ea ? h.filter((x, g) => g % 2 === 0) : h;
+    s.curve = h.length > La ? h.filter((k, g) => g % 2 === 0) : h;
   }
   return s;
 }
-function Ra(e, t) {
+function Pa(e, t) {
   return {
     run_id: e,
     started_unix_seconds: t,
@@ -640,7 +652,7 @@ class Ba {
     t.api.addEventListener("reconnected", () => this.later("state", () => this.refresh()));
   }
   host;
-  state = La;
+  state = Ea;
   listeners = /* @__PURE__ */ new Set();
   timers = /* @__PURE__ */ new Map();
   watch;
@@ -663,7 +675,7 @@ class Ba {
     this.listeners.delete(t), !this.listeners.size && (clearInterval(this.watch), this.watch = void 0);
   }
   dispatch(t) {
-    this.state = Pa(this.state, t);
+    this.state = Ra(this.state, t);
     for (const n of this.listeners) n();
   }
   /** Ask the server for everything but the forecast. The newest question wins. */
@@ -674,7 +686,7 @@ class Ba {
       if (t !== this.refreshes) return;
       this.dispatch({ type: "server", state: n }), this.dispatch({ type: "runs", runs: l });
     } catch (n) {
-      t === this.refreshes && this.dispatch({ type: "server-error", message: xl(n) });
+      t === this.refreshes && this.dispatch({ type: "server-error", message: kl(n) });
     }
   }
   /** Forecast the graph on the canvas. The newest question wins. */
@@ -689,14 +701,14 @@ class Ba {
       const l = await this.host.forecast(fs(n));
       t === this.asked && this.dispatch({ type: "forecast", plan: l });
     } catch (n) {
-      t === this.asked && this.dispatch({ type: "forecast-error", message: xl(n) });
+      t === this.asked && this.dispatch({ type: "forecast-error", message: kl(n) });
     }
     this.state.whatIf.open && (this.askWhatIf(), this.drawMap());
   }
   /** Take a size that fits into the graph. */
   use(t) {
-    const { prompt: n, plan: l } = this.state, s = n ? Ma(n, l?.asked?.node_id ?? null, t) : [], a = s.length ? this.host.apply(s) : [];
-    return this.look(), !s.length || a.length ? v("offers.elsewhere") : "";
+    const { prompt: n, plan: l } = this.state, s = n ? Ma(n, l?.asked?.node_id ?? null, t) : [], r = s.length ? this.host.apply(s) : [];
+    return this.look(), !s.length || r.length ? b("offers.elsewhere") : "";
   }
   openWhatIf(t) {
     if (t !== this.state.whatIf.open) {
@@ -713,29 +725,29 @@ class Ba {
   async askWhatIf() {
     const { prompt: t, whatIf: n } = this.state;
     if (!t) return this.dispatch({ type: "what-if", change: { busy: !1 } });
-    const l = ++this.askedWhatIf, s = { vram_gib: n.vramGib, ram_gib: n.ramGib, card: n.card || void 0 }, a = await this.host.forecast(fs(t), s).then(
-      (r) => ({ plan: r, error: "" }),
-      (r) => ({ plan: null, error: xl(r) })
+    const l = ++this.askedWhatIf, s = { vram_gib: n.vramGib, ram_gib: n.ramGib, card: n.card || void 0 }, r = await this.host.forecast(fs(t), s).then(
+      (a) => ({ plan: a, error: "" }),
+      (a) => ({ plan: null, error: kl(a) })
     );
-    l === this.askedWhatIf && this.dispatch({ type: "what-if", change: { ...a, busy: !1 } });
+    l === this.askedWhatIf && this.dispatch({ type: "what-if", change: { ...r, busy: !1 } });
   }
   /** The capacity map of the graph, line by line; a newer map or a closed section ends an older. */
   async drawMap() {
-    const { prompt: t, whatIf: n } = this.state, l = ++this.askedMap, s = vs.find(([u]) => u === n.card)?.[2] ?? 1 / 0, a = ka.filter((u) => u <= s), r = {};
-    if (this.dispatch({ type: "map", map: { vramGib: a, lines: r, error: "" } }), !!t)
+    const { prompt: t, whatIf: n } = this.state, l = ++this.askedMap, s = vs.find(([u]) => u === n.card)?.[2] ?? 1 / 0, r = xa.filter((u) => u <= s), a = {};
+    if (this.dispatch({ type: "map", map: { vramGib: r, lines: a, error: "" } }), !!t)
       try {
-        for (const u of Pi) {
-          const p = { ram_gib: u, card: n.card || void 0 }, h = await this.host.cells(fs(t), a, p);
+        for (const u of Ri) {
+          const p = { ram_gib: u, card: n.card || void 0 }, h = await this.host.cells(fs(t), r, p);
           if (l !== this.askedMap) return;
-          r[u] = h, this.dispatch({ type: "map", map: { lines: { ...r } } });
+          a[u] = h, this.dispatch({ type: "map", map: { lines: { ...a } } });
         }
       } catch (u) {
-        l === this.askedMap && this.dispatch({ type: "map", map: { error: xl(u) } });
+        l === this.askedMap && this.dispatch({ type: "map", map: { error: kl(u) } });
       }
   }
   look() {
     if (document.hidden) return;
-    Li(this.host.locale()) !== ol() && this.onLanguage();
+    Ei(this.host.locale()) !== ol() && this.onLanguage();
     const t = this.host.signature();
     t !== this.signature && (this.signature = t, this.later("forecast", () => this.forecast()));
   }
@@ -745,89 +757,89 @@ class Ba {
     }, l));
   }
 }
-function xl(e) {
+function kl(e) {
   return e instanceof Error ? e.message : String(e);
 }
 const Oa = '.uplot,.uplot *,.uplot *:before,.uplot *:after{box-sizing:border-box}.uplot{font-family:system-ui,-apple-system,Segoe UI,Roboto,Helvetica Neue,Arial,Noto Sans,sans-serif,"Apple Color Emoji","Segoe UI Emoji",Segoe UI Symbol,"Noto Color Emoji";line-height:1.5;width:min-content}.u-title{text-align:center;font-size:18px;font-weight:700}.u-wrap{position:relative;user-select:none}.u-over,.u-under{position:absolute}.u-under{overflow:hidden}.uplot canvas{display:block;position:relative;width:100%;height:100%}.u-axis{position:absolute}.u-legend{font-size:14px;margin:auto;text-align:center}.u-inline{display:block}.u-inline *{display:inline-block}.u-inline tr{margin-right:16px}.u-legend th{font-weight:600}.u-legend th>*{vertical-align:middle;display:inline-block}.u-legend .u-marker{width:1em;height:1em;margin-right:4px;background-clip:padding-box!important}.u-inline.u-live th:after{content:":";vertical-align:middle}.u-inline:not(.u-live) .u-value{display:none}.u-series>*{padding:4px}.u-series th{cursor:pointer}.u-legend .u-off>*{opacity:.3}.u-select{background:#00000012;position:absolute;pointer-events:none}.u-cursor-x,.u-cursor-y{position:absolute;left:0;top:0;pointer-events:none;will-change:transform}.u-hz .u-cursor-x,.u-vt .u-cursor-y{height:100%;border-right:1px dashed #607D8B}.u-hz .u-cursor-y,.u-vt .u-cursor-x{width:100%;border-bottom:1px dashed #607D8B}.u-cursor-pt{position:absolute;top:0;left:0;border-radius:50%;border:0 solid;pointer-events:none;will-change:transform;background-clip:padding-box!important}.u-axis.u-off,.u-select.u-off,.u-cursor-x.u-off,.u-cursor-y.u-off,.u-cursor-pt.u-off{display:none}', Na = ".lowpeak{--lp-bg: var(--comfy-menu-bg, #1b1c20);--lp-fg: var(--fg-color, #e7e8ea);--lp-dim: color-mix(in srgb, var(--lp-fg) 74%, var(--lp-bg));--lp-line: color-mix(in srgb, var(--lp-fg) 16%, var(--lp-bg));--lp-card: color-mix(in srgb, var(--lp-fg) 6%, var(--lp-bg));--lp-vram: #7aa2f7;--lp-ram: #9ece6a;--lp-bad: #ff8a9b;--lp-disk: #868996;--lp-hot: #c77b1e;background:var(--lp-bg);color:var(--lp-fg);font:13px/1.45 system-ui,Segoe UI,sans-serif;container-type:inline-size;box-sizing:border-box;min-height:100%;height:100%;overflow-y:auto;padding:14px 16px 24px}.lowpeak[data-theme=light]{--lp-vram: #2f5fd0;--lp-ram: #3f7d1f;--lp-bad: #a91b35;--lp-disk: #8b8e98;--lp-hot: #e8a13a}.lowpeak *,.lowpeak *:before{box-sizing:border-box}.lowpeak :focus-visible{outline:2px solid var(--lp-vram);outline-offset:2px;border-radius:3px}.lp-head{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:2px 8px}.lp-head h2{font-size:15px;font-weight:600;margin:0}.lp-dim{color:var(--lp-dim)}.lp-bad{color:var(--lp-bad)}.lp-verdict{font-size:18px;font-weight:600;line-height:1.25;margin:12px 0 3px;text-wrap:balance}.lp-sec{margin-top:18px}.lp-title{margin-top:18px!important}.lp-sec>h3,.lp-sec>summary,.lp-title{font-size:12px;font-weight:600;color:var(--lp-dim);margin:0 0 8px}.lp-sec>summary{cursor:pointer;padding:2px 0}.lp-sec>summary:hover{color:var(--lp-fg)}.lp-busy{opacity:.6;transition:opacity .2s .15s}.lp-row{display:grid;grid-template-columns:84px 1fr 54px;gap:0 10px;align-items:center;margin:7px 0}.lp-time{text-align:right;color:var(--lp-dim);font-variant-numeric:tabular-nums;line-height:1.25}.lp-time b{display:block;font-weight:600;color:var(--lp-fg)}.lp-bars{min-width:0}.lp-bar{position:relative;height:9px;background:var(--lp-line);border-radius:2px;margin:3px 0}.lp-bar.lp-ram{height:6px}.lp-bar i{position:absolute;top:0;bottom:0;border-radius:2px}.lp-vram{--lp-c: var(--lp-vram)}.lp-ram{--lp-c: var(--lp-ram)}.lp-bar .lp-excess{background:var(--lp-bad);border-radius:0 2px 2px 0}.lp-used{background:var(--lp-c)}.lp-margin{background:repeating-linear-gradient(135deg,var(--lp-c) 0 2px,transparent 2px 4px);opacity:.75}.lp-bar .lp-cap{top:-3px;bottom:-3px;width:0;border-left:2px solid var(--lp-bad);border-radius:0;margin-left:-1px;box-shadow:1px 0 0 var(--lp-bg),-1px 0 0 var(--lp-bg)}.lp-bar .lp-measured{top:-3px;bottom:-3px;width:3px;margin-left:-1.5px;background:var(--lp-fg);box-shadow:0 0 0 1px var(--lp-bg)}.lp-legend{display:flex;flex-wrap:wrap;gap:2px 14px;margin-top:8px;color:var(--lp-dim);font-size:12px}.lp-legend i{display:inline-block;width:9px;height:9px;border-radius:2px;margin-right:5px}.lp-key-vram,.lp-on-card{background:var(--lp-vram)}.lp-key-ram,.lp-in-ram{background:var(--lp-ram)}.lp-on-disk{background:var(--lp-disk)}.lp-key-margin{background:repeating-linear-gradient(135deg,var(--lp-dim) 0 2px,transparent 2px 4px)}.lp-legend .lp-key-cap{width:2px;background:var(--lp-bad)}.lp-legend .lp-key-measured{width:3px;background:var(--lp-fg)}.lp-blocks{display:grid;grid-template-columns:repeat(25,1fr);gap:3px}.lp-blocks i{height:11px;border-radius:2px}.lowpeak h4{font-size:13px;font-weight:600;margin:10px 0 2px}.lowpeak ul{margin:0;padding-left:16px;list-style:disc}.lowpeak li{margin:3px 0}.lowpeak button,.lowpeak select{background:var(--lp-card);color:var(--lp-fg);border:1px solid var(--lp-dim);border-radius:6px;padding:4px 10px;font:inherit;cursor:pointer}.lowpeak button:hover{background:var(--lp-line)}.lp-offer{display:flex;justify-content:space-between;align-items:center;gap:8px;margin:6px 0}.lp-what{display:grid;grid-template-columns:48px 1fr 62px;gap:8px;align-items:center;margin-top:6px}.lp-what input{width:100%;min-width:0;accent-color:var(--lp-vram)}.lp-what output{text-align:right;font-variant-numeric:tabular-nums}.lp-what select{grid-column:2 / -1;min-width:0;width:100%}.lp-result{margin-top:8px}.lp-result .lp-verdict{font-size:14px;margin:4px 0 2px}.lp-progress{height:4px;border-radius:2px;background:var(--lp-line);margin:4px 0 8px;overflow:hidden}.lp-progress i{display:block;height:100%;background:var(--lp-vram)}.lp-memory{margin:8px 0 4px}.lp-memory .lp-legend{margin:0 0 2px}.lp-memory b{font-weight:600;color:var(--lp-fg)}.lp-curve{min-height:104px}.lp-key-other{background:color-mix(in srgb,var(--lp-disk) 80%,var(--lp-bg))}.lp-key-evictable{background:color-mix(in srgb,var(--lp-disk) 28%,var(--lp-bg));border:1px solid var(--lp-disk)}.lp-key-time{background:var(--lp-fg)}.lp-heat{margin-top:14px}.lp-heat table{table-layout:fixed;border-spacing:2px;border-collapse:separate!important;font-size:11px}.lp-heat caption{font-size:12px;text-align:right!important;padding:0!important}.lowpeak .lp-heat th,.lowpeak .lp-heat td{padding:3px 0;text-align:center}.lowpeak .lp-heat td{font-size:10px;border-radius:2px;cursor:pointer;white-space:nowrap;overflow:hidden}.lp-fits{background:color-mix(in srgb,var(--lp-hot) var(--lp-heat),var(--lp-card))}.lp-short,.lp-waits{color:var(--lp-dim)}.lp-short{background:repeating-linear-gradient(135deg,var(--lp-line) 0 1px,transparent 1px 5px)}.lp-here{outline:2px solid var(--lp-fg);outline-offset:-1px}.lp-heat td:focus-visible{outline:3px solid var(--lp-vram)}.lp-heat-0{background:color-mix(in srgb,var(--lp-hot) 8%,var(--lp-card));border:1px solid var(--lp-line)}.lp-heat-1{background:color-mix(in srgb,var(--lp-hot) 50%,var(--lp-card))}.lp-key-here{border:2px solid var(--lp-fg)}.lp-errors{display:grid;grid-template-columns:auto 1fr;gap:0 6px;margin-top:12px}.lp-errors>:nth-child(n+3){grid-column:1 / -1}.lp-scale{display:flex;flex-direction:column;justify-content:space-between;font-size:11px;color:var(--lp-dim);text-align:right}.lp-actions{display:flex;flex-wrap:wrap;gap:8px;margin-top:10px;align-items:center}.lowpeak table{width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}.lowpeak td,.lowpeak th{padding:3px 0 3px 8px;text-align:right;font-weight:400;vertical-align:top}.lowpeak th{color:var(--lp-dim)}.lowpeak td:first-child,.lowpeak th:first-child{text-align:left;padding-left:0}.lowpeak caption{text-align:left;color:var(--lp-dim);padding-bottom:4px}.lp-spark{width:100%;height:60px;display:block}.lp-sr{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.lowpeak li,.lp-dim,.lp-verdict{overflow-wrap:anywhere}.lp-notice{border-left:2px solid var(--lp-dim);padding-left:8px;margin:8px 0 0;color:var(--lp-dim);overflow-wrap:anywhere}@container (max-width: 270px){.lp-past td:nth-child(3),.lp-past th:nth-child(3){display:none}.lp-past table{font-size:11px}.lp-past td:nth-child(n+4),.lp-past th:nth-child(n+4){white-space:nowrap}.lowpeak td,.lowpeak th{padding-left:5px;overflow-wrap:anywhere}.lp-row{grid-template-columns:1fr auto}.lp-bars{grid-column:1 / -1;grid-row:2}.lp-blocks{grid-template-columns:repeat(13,1fr)}.lp-heat tr>:nth-child(odd):not(:first-child){display:none}.lp-what{grid-template-columns:44px 1fr 56px}}@media(prefers-reduced-motion:reduce){.lp-busy{transition:none}}", Cs = 2 ** 30;
-function Pl(e, t) {
+function Rl(e, t) {
   const n = `${e}.${t}`;
-  return n in Rs.en ? v(n) : t;
+  return n in Ps.en ? b(n) : t;
 }
-const Ke = (e) => Pl("axis", e.toLowerCase()), Di = (e) => Pl("limit", e), Ga = (e) => Pl("row", e);
-function fn(e, t = ["sample_low"]) {
-  return e === "sample_high" && ![...t].includes("sample_low") ? v("phase.only") : Pl("phase", e);
+const Je = (e) => Rl("axis", e.toLowerCase()), Di = (e) => Rl("limit", e), Ga = (e) => Rl("row", e);
+function pn(e, t = ["sample_low"]) {
+  return e === "sample_high" && ![...t].includes("sample_low") ? b("phase.only") : Rl("phase", e);
 }
-function Xe(e, t = 1) {
-  return e == null ? v("unknown") : `${(e / Cs).toFixed(t)} GiB`;
+function qe(e, t = 1) {
+  return e == null ? b("unknown") : `${(e / Cs).toFixed(t)} GiB`;
 }
-function zn(e) {
-  if (e == null || !Number.isFinite(e)) return v("unknown");
-  if (e < 10) return v("time.seconds", { s: e.toFixed(1) });
+function cn(e) {
+  if (e == null || !Number.isFinite(e)) return b("unknown");
+  if (e < 10) return b("time.seconds", { s: e.toFixed(1) });
   const t = Math.round(e);
-  if (t < 60) return v("time.seconds", { s: t });
-  if (t < 3600) return v("time.minutes", { m: Math.floor(t / 60), s: nl(t % 60) });
+  if (t < 60) return b("time.seconds", { s: t });
+  if (t < 3600) return b("time.minutes", { m: Math.floor(t / 60), s: nl(t % 60) });
   const n = Math.round(t / 60);
-  return v("time.hours", { h: Math.floor(n / 60), m: nl(n % 60) });
+  return b("time.hours", { h: Math.floor(n / 60), m: nl(n % 60) });
 }
 function il(e) {
   if (e == null || !Number.isFinite(e)) return "–";
   const t = Math.round(e);
-  return t < 60 ? v("time.seconds", { s: e < 10 ? e.toFixed(1) : t }) : t < 3600 ? `${Math.floor(t / 60)}:${nl(t % 60)}` : `${Math.floor(t / 3600)}:${nl(Math.floor(t % 3600 / 60))}:${nl(t % 60)}`;
+  return t < 60 ? b("time.seconds", { s: e < 10 ? e.toFixed(1) : t }) : t < 3600 ? `${Math.floor(t / 60)}:${nl(t % 60)}` : `${Math.floor(t / 3600)}:${nl(Math.floor(t % 3600 / 60))}:${nl(t % 60)}`;
 }
 function jt(e) {
   if (!e?.width || !e.height) return "";
   const { width: t, height: n, seconds: l } = e;
-  return l == null ? v("size", { width: t, height: n }) : v("size.length", { width: t, height: n, s: l.toFixed(1) });
+  return l == null ? b("size", { width: t, height: n }) : b("size.length", { width: t, height: n, s: l.toFixed(1) });
 }
 function Va(e) {
   if (!e) return "";
-  const t = e.vram_total_bytes ? "" : v("machine.no_gpu"), n = ["vram", "ram"].map((l) => {
+  const t = e.vram_total_bytes ? "" : b("machine.no_gpu"), n = ["vram", "ram"].map((l) => {
     const s = e[`${l}_total_bytes`];
-    return s ? v("machine.axis", { axis: Ke(l), amount: Xe(s, 0) }) : "";
+    return s ? b("machine.axis", { axis: Je(l), amount: qe(s, 0) }) : "";
   });
   return [e.device_name || e.card || t, ...n].filter(Boolean).join(" · ");
 }
 function $a(e) {
-  const t = e?.passes?.length, n = t === 2 ? v("passes.two") : t === 1 ? v("passes.one") : "";
+  const t = e?.passes?.length, n = t === 2 ? b("passes.two") : t === 1 ? b("passes.one") : "";
   return Yt([e?.quality ?? "", n].filter(Boolean));
 }
 function Ci(e) {
   if (e.fits === !1) return Fa(e);
-  const t = e.seconds_range, n = e.total_seconds == null ? null : Bi(e)?.limited_by, l = ["vram", "ram"].flatMap((a) => {
-    const r = Oi(e, a), u = zs(e.snapshot, a), p = Ke(a);
-    return r == null ? [] : u == null ? [v("verdict.used_alone", { peak: Xe(r), axis: p })] : [v("verdict.used", { peak: (r / Cs).toFixed(1), free: Xe(u), axis: p })];
+  const t = e.seconds_range, n = e.total_seconds == null ? null : Bi(e)?.limited_by, l = ["vram", "ram"].flatMap((r) => {
+    const a = Oi(e, r), u = zs(e.snapshot, r), p = Je(r);
+    return a == null ? [] : u == null ? [b("verdict.used_alone", { peak: qe(a), axis: p })] : [b("verdict.used", { peak: (a / Cs).toFixed(1), free: qe(u), axis: p })];
   }), s = [
     [jt(e.request), $a(e.request)].filter(Boolean).join(" · "),
-    t && v("verdict.range", { low: zn(t[0]), high: zn(t[1]) }),
-    n && v("verdict.limited", { limit: Di(n) }),
-    l.length && v("verdict.peak", { used: Yt(l) })
+    t && b("verdict.range", { low: cn(t[0]), high: cn(t[1]) }),
+    n && b("verdict.limited", { limit: Di(n) }),
+    l.length && b("verdict.peak", { used: Yt(l) })
   ];
   return {
     tone: "ok",
-    head: e.total_seconds == null ? v("verdict.fits_alone") : v("verdict.fits", { time: zn(e.total_seconds) }),
-    detail: s.filter(Boolean).join(v("list.stop")) + v("list.end")
+    head: e.total_seconds == null ? b("verdict.fits_alone") : b("verdict.fits", { time: cn(e.total_seconds) }),
+    detail: s.filter(Boolean).join(b("list.stop")) + b("list.end")
   };
 }
 function Fa(e) {
   const t = e.short ?? [], n = t[0];
-  if (!n) return { tone: "bad", head: v("refusal.plain"), detail: e.message ?? "" };
-  const l = [...new Set(t.map((p) => p.axis))], s = l.includes("ram") ? "vram" : "ram", a = t.map(
-    (p) => v("refusal.detail", {
-      phase: fn(p.phase),
+  if (!n) return { tone: "bad", head: b("refusal.plain"), detail: e.message ?? "" };
+  const l = [...new Set(t.map((p) => p.axis))], s = l.includes("ram") ? "vram" : "ram", r = t.map(
+    (p) => b("refusal.detail", {
+      phase: pn(p.phase),
       size: jt(e.request),
-      need: Xe(p.need_bytes),
-      have: Xe(p.have_bytes),
-      axis: Ke(p.axis)
+      need: qe(p.need_bytes),
+      have: qe(p.have_bytes),
+      axis: Je(p.axis)
     })
-  ), r = l.length === 1 && n.axis !== "disk", u = { axes: zi(l), amount: Xe(n.shortfall_bytes) };
+  ), a = l.length === 1 && n.axis !== "disk", u = { axes: zi(l), amount: qe(n.shortfall_bytes) };
   return {
     tone: "bad",
-    head: l.length > 1 ? v("refusal.many", u) : v("refusal.one", u),
-    detail: a.join(" ") + (r ? v("refusal.enough", { axis: Ke(s) }) : "")
+    head: l.length > 1 ? b("refusal.many", u) : b("refusal.one", u),
+    detail: r.join(" ") + (a ? b("refusal.enough", { axis: Je(s) }) : "")
   };
 }
 function zi(e) {
-  return e.map(Ke).join(v("list.and"));
+  return e.map(Je).join(b("list.and"));
 }
 function Bi(e) {
   return [...e.phases ?? []].sort((t, n) => (n.seconds ?? 0) - (t.seconds ?? 0))[0];
@@ -851,21 +863,21 @@ function Ia(e, t) {
 function Co(e) {
   return e.replace(
     /^(encode|sample_low|upscale|sample_high|decode)\b/,
-    (n) => fn(n)
+    (n) => pn(n)
   ).replace(/(\d)x(\d)/g, "$1 × $2");
 }
 function Wa(e) {
   return e.replace(
     /(phase )?\b(sample_low|sample_high)\b/g,
-    (t, n, l) => fn(l).toLowerCase()
+    (t, n, l) => pn(l).toLowerCase()
   );
 }
 function Ha(e) {
   const t = [{ head: "", lines: [...e.what_if ?? []] }];
   for (const n of e.reasons ?? []) {
     const l = /^((?:encode|sample_low|upscale|sample_high|decode)\b[^:]*): (.*)$/.exec(n), s = l ? Co(l[1]) : "";
-    let a = t.find((r) => r.head === s);
-    a || t.push(a = { head: s, lines: [] }), a.lines.push(ja(Co(l ? l[2] : n)));
+    let r = t.find((a) => a.head === s);
+    r || t.push(r = { head: s, lines: [] }), r.lines.push(ja(Co(l ? l[2] : n)));
   }
   return t.filter((n) => n.lines.length);
 }
@@ -883,18 +895,18 @@ function Sl(e) {
 function zo(e, t, n) {
   if (n == null) return "";
   const l = Math.abs(Math.round(n)), s = l === 0 ? "same" : n > 0 ? "more" : "less";
-  return v(`diff.${`${e}${s}`}`, { axis: t, n: l });
+  return b(`diff.${`${e}${s}`}`, { axis: t, n: l });
 }
 function Ua(e) {
   const t = [];
   for (const [n, { forecast: l, measured: s }] of Object.entries(e.phases)) {
     if (!l || !s) continue;
-    const a = ["vram", "ram"].map((p) => {
+    const r = ["vram", "ram"].map((p) => {
       const h = `${p}_peak_bytes`;
-      return zo("", Ke(p), rl(s[h], l[h]));
-    }), u = [zo("time_", "", rl(s.seconds, l.seconds)), ...a].filter(Boolean);
-    u.length && t.push(v("diff.line", {
-      phase: fn(n, Object.keys(e.phases)),
+      return zo("", Je(p), rl(s[h], l[h]));
+    }), u = [zo("time_", "", rl(s.seconds, l.seconds)), ...r].filter(Boolean);
+    u.length && t.push(b("diff.line", {
+      phase: pn(n, Object.keys(e.phases)),
       parts: Yt(u)
     }));
   }
@@ -903,10 +915,10 @@ function Ua(e) {
 function Ya(e) {
   const t = Za(Object.values(e.phases).map((s) => s.measured?.seconds)), n = jt(e.request);
   if (e.status === "failed") {
-    const s = e.error?.error ? `${e.error.error}: ` : "", a = Wa(e.error?.message ?? v("run.no_reason"));
-    return { tone: "bad", head: v("run.failed"), detail: s + a };
+    const s = e.error?.error ? `${e.error.error}: ` : "", r = Wa(e.error?.message ?? b("run.no_reason"));
+    return { tone: "bad", head: b("run.failed"), detail: s + r };
   }
-  return e.status === "cancelled" ? { tone: "ok", head: v("run.cancelled"), detail: n } : { tone: "ok", head: t == null ? v("run.done") : v("run.took", { time: zn(t) }), detail: n };
+  return e.status === "cancelled" ? { tone: "ok", head: b("run.cancelled"), detail: n } : { tone: "ok", head: t == null ? b("run.done") : b("run.took", { time: cn(t) }), detail: n };
 }
 function qa(e) {
   return e.status !== "done" ? "–" : Sl(rl(e.measured_vram_peak_bytes, e.forecast_vram_peak_bytes));
@@ -915,10 +927,10 @@ function Ka(e) {
   const t = e.plan.phases?.length ? e.plan.phases.map((l) => [l.phase, l.seconds]) : Object.entries(e.phases).map(([l, s]) => [l, s.forecast?.seconds]);
   let n = null;
   for (const [l, s] of t) {
-    const a = e.phases[l];
-    if (a?.measured || s == null) continue;
-    const { step: r, steps: u } = a?.progress ?? {};
-    n = (n ?? 0) + s * (u ? 1 - Math.min(1, (r ?? 0) / u) : 1);
+    const r = e.phases[l];
+    if (r?.measured || s == null) continue;
+    const { step: a, steps: u } = r?.progress ?? {};
+    n = (n ?? 0) + s * (u ? 1 - Math.min(1, (a ?? 0) / u) : 1);
   }
   return n;
 }
@@ -930,11 +942,11 @@ function Za(e) {
   return t.length ? t.reduce((n, l) => n + l, 0) : null;
 }
 function Qa(e, t, n, l) {
-  const s = `${t}_peak_bytes`, a = v(
+  const s = `${t}_peak_bytes`, r = b(
     "bar.label",
-    { phase: e, axis: Ke(t), amount: Xe(n[s], 2) }
+    { phase: e, axis: Je(t), amount: qe(n[s], 2) }
   );
-  return l?.[s] == null ? a : v("bar.measured", { label: a, amount: Xe(l[s], 2) });
+  return l?.[s] == null ? r : b("bar.measured", { label: r, amount: qe(l[s], 2) });
 }
 function nl(e) {
   return String(e).padStart(2, "0");
@@ -947,8 +959,8 @@ function ec(e) {
 function Ni(e) {
   const t = new Map(Gi(e.plan).map((n) => [n.phase, n]));
   for (const [n, { forecast: l, measured: s }] of Object.entries(e.phases)) {
-    const a = t.get(n);
-    (l || s || a) && t.set(n, { phase: n, forecast: { ...a?.forecast, ...l }, measured: s });
+    const r = t.get(n);
+    (l || s || r) && t.set(n, { phase: n, forecast: { ...r?.forecast, ...l }, measured: s });
   }
   return Vi([...t.values()], e.plan);
 }
@@ -964,15 +976,15 @@ function tc(e) {
   return [...t.values()];
 }
 function Vi(e, t) {
-  const n = (r) => Xa.indexOf(r), l = [...e].sort((r, u) => n(r.phase) - n(u.phase)), s = l.map((r) => r.phase), a = t.request?.two_pass === !1 ? s : [...s, ...nc(t)];
-  return l.map((r) => {
-    const u = fn(r.phase, a);
+  const n = (a) => Xa.indexOf(a), l = [...e].sort((a, u) => n(a.phase) - n(u.phase)), s = l.map((a) => a.phase), r = t.request?.two_pass === !1 ? s : [...s, ...nc(t)];
+  return l.map((a) => {
+    const u = pn(a.phase, r);
     return {
-      phase: r.phase,
+      phase: a.phase,
       name: u,
-      seconds: r.forecast.seconds ?? null,
-      measuredSeconds: r.measured?.seconds ?? null,
-      bars: ["vram", "ram"].flatMap((p) => lc(r, u, p, l, t))
+      seconds: a.forecast.seconds ?? null,
+      measuredSeconds: a.measured?.seconds ?? null,
+      bars: ["vram", "ram"].flatMap((p) => lc(a, u, p, l, t))
     };
   });
 }
@@ -980,67 +992,73 @@ function nc(e) {
   return (e.request?.passes ?? []).map((t) => t.phase);
 }
 function lc(e, t, n, l, s) {
-  const a = `${n}_peak_bytes`, r = e.forecast[a], u = e.measured?.[a] ?? null;
-  if (r == null && u == null) return [];
-  const p = zs(s.snapshot, n), h = l.flatMap((L) => [L.forecast[a] ?? 0, L.measured?.[a] ?? 0]), x = Ia(s, n), g = Math.max(p ?? 0, ...h) * (p == null ? 1.15 : 1.02) || 1, w = p == null ? null : p - (s.fits === !1 ? x : 0), A = (L) => 100 * L / g;
+  const r = `${n}_peak_bytes`, a = e.forecast[r], u = e.measured?.[r] ?? null;
+  if (a == null && u == null) return [];
+  const p = zs(s.snapshot, n), h = l.flatMap((E) => [E.forecast[r] ?? 0, E.measured?.[r] ?? 0]), k = Ia(s, n), g = Math.max(p ?? 0, ...h) * (p == null ? 1.15 : 1.02) || 1, w = p == null ? null : p - (s.fits === !1 ? k : 0), A = (E) => 100 * E / g;
   return [
     {
       axis: n,
-      used: A(r ?? 0),
-      margin: r == null ? 0 : Math.min(A(x), 100 - A(r)),
+      used: A(a ?? 0),
+      margin: a == null ? 0 : Math.min(A(k), 100 - A(a)),
       capacity: p == null ? null : A(p),
       measured: u == null ? null : A(u),
-      excessFrom: w != null && (r ?? 0) > w ? A(w) : null,
+      excessFrom: w != null && (a ?? 0) > w ? A(w) : null,
       label: Qa(t, n, e.forecast, e.measured)
     }
   ];
 }
-function b(e, t = {}, ...n) {
-  const [l, ...s] = e.split("."), a = document.createElement(l);
-  s.length && (a.className = s.join(" "));
-  for (const [r, u] of Object.entries(t))
-    u == null || u === !1 || (typeof u == "function" ? a.addEventListener(r.slice(2), u) : a.setAttribute(r, u === !0 ? "" : String(u)));
-  return a.append(...n.filter((r) => !!r)), a;
+function sc(e) {
+  const { lora: t, asked: n } = e;
+  if (!t || !n?.loras) return null;
+  const l = t.mode === "online", s = l ? t.online_seconds : t.merge_seconds, r = { count: n.loras, ram: qe(t.host_bytes), time: cn(s) };
+  return e.total_seconds == null ? b("lora.planned", r) : b(l ? "lora.planned_online" : "lora.planned_merged", r);
+}
+function v(e, t = {}, ...n) {
+  const [l, ...s] = e.split("."), r = document.createElement(l);
+  s.length && (r.className = s.join(" "));
+  for (const [a, u] of Object.entries(t))
+    u == null || u === !1 || (typeof u == "function" ? r.addEventListener(a.slice(2), u) : r.setAttribute(a, u === !0 ? "" : String(u)));
+  return r.append(...n.filter((a) => !!a)), r;
 }
 function Dt(e, t) {
   const n = ol() === "en" ? t : ga(t);
-  return b(e, { lang: n == null ? "en" : null }, n ?? t);
+  return v(e, { lang: n == null ? "en" : null }, n ?? t);
 }
-function Re(e, ...t) {
+function Pe(e, ...t) {
   const n = e.contains(document.activeElement) ? document.activeElement.dataset.key : void 0;
   e.replaceChildren(...t.filter((l) => !!l)), n && e.querySelector(`[data-key="${CSS.escape(n)}"]`)?.focus();
 }
-let sc = 0;
+let oc = 0;
 function an(e, t = !1) {
-  const n = b("div.lp-body");
+  const n = v("div.lp-body");
   if (t) {
-    const s = b("summary", {}, e);
-    return [b("details.lp-sec", {}, s, n), n, s];
+    const s = v("summary", {}, e);
+    return [v("details.lp-sec", {}, s, n), n, s];
   }
-  const l = b("h3", { id: `lowpeak-section-${++sc}` }, e);
-  return [b("section.lp-sec", { "aria-labelledby": l.id }, l, n), n, l];
+  const l = v("h3", { id: `lowpeak-section-${++oc}` }, e);
+  return [v("section.lp-sec", { "aria-labelledby": l.id }, l, n), n, l];
 }
 function Bs(e) {
-  return b("div.lp-rows", { role: "list" }, ...e.map(oc));
+  return v("div.lp-rows", { role: "list" }, ...e.map(ic));
 }
-function oc(e) {
+function ic(e) {
   const t = e.measuredSeconds, n = e.seconds == null ? "" : il(e.seconds);
-  return b(
+  return v(
     "div.lp-row",
     { role: "listitem", "data-phase": e.phase },
-    b("span.lp-name", {}, e.name),
-    b("div.lp-bars", {}, ...e.bars.map(ic)),
-    t == null ? b("span.lp-time", { title: v("bar.time") }, n) : b(
+    v("span.lp-name", {}, e.name),
+    v("div.lp-bars", {}, ...e.bars.map(rc)),
+    t == null ? v("span.lp-time", { title: b("bar.time") }, n) : v(
       "span.lp-time",
-      { title: v("bar.both") },
-      b("b", {}, il(t)),
-      n && v("bar.of", { time: n })
+      { title: b("bar.both") },
+      v("b", {}, il(t)),
+      n && b("bar.of", { time: n })
     )
   );
 }
-function ic(e) {
-  const t = (n, l, s) => b("i", { class: n, style: `left:${l}%` + (s == null ? "" : `;width:${s}%`) });
-  return b(
+function rc(e) {
+  const t = (n, l, s) => v("i", { class: n, style: `left:${l}%` + (s == null ? "" : `;width:${s}%`) });
+  return v(
     "div",
     {
       class: `lp-bar lp-${e.axis}`,
@@ -1056,25 +1074,25 @@ function ic(e) {
   );
 }
 function Os(e, t) {
-  const n = ["vram", "ram"].filter((s) => e.some((a) => a.bars.some((r) => r.axis === s))), l = (s, a) => b("span", {}, b("i", { class: s, "aria-hidden": "true" }), a);
-  return b(
+  const n = ["vram", "ram"].filter((s) => e.some((r) => r.bars.some((a) => a.axis === s))), l = (s, r) => v("span", {}, v("i", { class: s, "aria-hidden": "true" }), r);
+  return v(
     "div.lp-legend",
     {},
-    ...n.map((s) => l(`lp-key-${s}`, Ke(s))),
-    l("lp-key-margin", v("legend.margin")),
-    l("lp-key-cap", v("legend.end")),
-    t && l("lp-key-measured", v("legend.measured"))
+    ...n.map((s) => l(`lp-key-${s}`, Je(s))),
+    l("lp-key-margin", b("legend.margin")),
+    l("lp-key-cap", b("legend.end")),
+    t && l("lp-key-measured", b("legend.measured"))
   );
 }
-const rc = ["card", "ram", "disk"];
+const ac = ["card", "ram", "disk"];
 function Bo(e, t) {
   return Array.from({ length: e }, (n, l) => Math.floor((2 * l + 1) * t / (2 * e)));
 }
 function Ns(e) {
-  const { resident_blocks: t, pinned_blocks: n, disk_blocks: l } = e, s = Math.min(t + n + l, 400), a = new Set(Bo(Math.min(l, s), s)), r = Array.from({ length: s }, (p, h) => h).filter((p) => !a.has(p)), u = new Set(Bo(Math.min(t, r.length), r.length).map((p) => r[p]));
-  return Array.from({ length: s }, (p, h) => a.has(h) ? "disk" : u.has(h) ? "card" : "ram");
+  const { resident_blocks: t, pinned_blocks: n, disk_blocks: l } = e, s = Math.min(t + n + l, 400), r = new Set(Bo(Math.min(l, s), s)), a = Array.from({ length: s }, (p, h) => h).filter((p) => !r.has(p)), u = new Set(Bo(Math.min(t, a.length), a.length).map((p) => a[p]));
+  return Array.from({ length: s }, (p, h) => r.has(h) ? "disk" : u.has(h) ? "card" : "ram");
 }
-function ac(e) {
+function cc(e) {
   const t = [];
   for (const n of e) {
     const l = t.at(-1);
@@ -1091,201 +1109,202 @@ function Gs(e, t) {
 function $i(e, t) {
   const n = Gs(e, t);
   if (!n) return null;
-  const l = Ns(n), s = rc.filter((r) => l.includes(r)).map((r) => {
-    const u = l.flatMap((h, x) => h === r ? [x] : []), p = v("blocks.count", { count: u.length, where: v(`blocks.${r}`) });
-    return { place: r, text: p, which: v("blocks.which", { where: v(`blocks.${r}`), numbers: ac(u) }) };
-  }), a = v("blocks.label", { text: Yt(s.map((r) => r.text)) });
-  return b(
+  const l = Ns(n), s = ac.filter((a) => l.includes(a)).map((a) => {
+    const u = l.flatMap((h, k) => h === a ? [k] : []), p = b("blocks.count", { count: u.length, where: b(`blocks.${a}`) });
+    return { place: a, text: p, which: b("blocks.which", { where: b(`blocks.${a}`), numbers: cc(u) }) };
+  }), r = b("blocks.label", { text: Yt(s.map((a) => a.text)) });
+  return v(
     "div",
     {},
-    b(
+    v(
       "div.lp-blocks",
-      { role: "img", "aria-label": a },
-      ...l.map((r, u) => b("i", {
-        class: Oo[r],
-        title: v("blocks.one", { number: u + 1, where: v(`blocks.${r}`) })
+      { role: "img", "aria-label": r },
+      ...l.map((a, u) => v("i", {
+        class: Oo[a],
+        title: b("blocks.one", { number: u + 1, where: b(`blocks.${a}`) })
       }))
     ),
-    b("div.lp-legend", { "aria-hidden": "true" }, ...s.map(({ place: r, text: u }) => b("span", {}, b("i", { class: Oo[r] }), u))),
-    b("div.lp-sr", {}, s.map((r) => r.which).join(v("list.stop")))
+    v("div.lp-legend", { "aria-hidden": "true" }, ...s.map(({ place: a, text: u }) => v("span", {}, v("i", { class: Oo[a] }), u))),
+    v("div.lp-sr", {}, s.map((a) => a.which).join(b("list.stop")))
   );
 }
-function cc(e, t, n, l) {
-  const { plan: s, planError: a, planBusy: r } = n;
-  if (a)
-    return Re(
+function uc(e, t, n, l) {
+  const { plan: s, planError: r, planBusy: a } = n;
+  if (r)
+    return Pe(
       e,
-      b("div.lp-verdict.lp-bad", {}, v("before.none")),
-      Dt("div.lp-dim", a),
-      b("div.lp-actions", {}, Fi(l))
-    ), Re(t);
+      v("div.lp-verdict.lp-bad", {}, b("before.none")),
+      Dt("div.lp-dim", r),
+      v("div.lp-actions", {}, Fi(l))
+    ), Pe(t);
   if (!s) {
-    const g = v(r ? "before.working" : "before.no_sampler");
-    return Re(e, b("p.lp-dim", {}, g)), Re(t);
+    const w = b(a ? "before.working" : "before.no_sampler");
+    return Pe(e, v("p.lp-dim", {}, w)), Pe(t);
   }
-  const { tone: u, head: p, detail: h } = Ci(s);
-  Re(
+  const { tone: u, head: p, detail: h } = Ci(s), k = sc(s);
+  Pe(
     e,
-    b("div", { class: `lp-verdict${u === "bad" ? " lp-bad" : ""}` }, p),
-    b("div.lp-dim", {}, h),
-    ...(s.asked?.notices ?? []).map((g) => Dt("p.lp-notice", g)),
-    s.asked?.unknown.length ? b("p.lp-notice", {}, v("before.unknown", { names: Yt(s.asked.unknown) })) : null,
-    s.fits === !1 ? uc(s, l) : null
+    v("div", { class: `lp-verdict${u === "bad" ? " lp-bad" : ""}` }, p),
+    v("div.lp-dim", {}, h),
+    k ? v("div.lp-dim", {}, k) : null,
+    ...(s.asked?.notices ?? []).map((w) => Dt("p.lp-notice", w)),
+    s.asked?.unknown.length ? v("p.lp-notice", {}, b("before.unknown", { names: Yt(s.asked.unknown) })) : null,
+    s.fits === !1 ? fc(s, l) : null
   );
-  const x = ec(s);
-  Re(t, x.length ? Bs(x) : null, x.length ? Os(x, !1) : null);
+  const g = ec(s);
+  Pe(t, g.length ? Bs(g) : null, g.length ? Os(g, !1) : null);
 }
-function uc(e, t) {
-  const n = b("p.lp-notice", { role: "status", hidden: !0 }), l = (e.fits_instead ?? []).map(
-    (s, a) => b(
+function fc(e, t) {
+  const n = v("p.lp-notice", { role: "status", hidden: !0 }), l = (e.fits_instead ?? []).map(
+    (s, r) => v(
       "div.lp-offer",
       {},
-      b("span", {}, jt(s)),
-      b("button", {
+      v("span", {}, jt(s)),
+      v("button", {
         type: "button",
-        "data-key": `use-${a}`,
-        "aria-label": v("offers.use_label", { size: jt(s) }),
+        "data-key": `use-${r}`,
+        "aria-label": b("offers.use_label", { size: jt(s) }),
         onclick: () => {
           n.textContent = t.use(s), n.hidden = !n.textContent;
         }
-      }, v("offers.use"))
+      }, b("offers.use"))
     )
   );
-  return b(
+  return v(
     "section.lp-sec",
-    { "aria-label": v("offers.title") },
-    b("h3", {}, l.length ? v("offers.title") : v("offers.none")),
+    { "aria-label": b("offers.title") },
+    v("h3", {}, l.length ? b("offers.title") : b("offers.none")),
     ...l,
     n,
-    b("div.lp-offer", {}, b("span", {}, v("offers.close")), Fi(t))
+    v("div.lp-offer", {}, v("span", {}, b("offers.close")), Fi(t))
   );
 }
 function Fi(e) {
-  return b(
+  return v(
     "button",
     { type: "button", "data-key": "again", onclick: () => {
       e.forecast();
     } },
-    v("before.again")
+    b("before.again")
   );
 }
-function fc(e, t, n) {
+function pc(e, t, n) {
   const l = n.plan && n.plan.fits !== !1 ? n.plan : null, s = l && Gs(l, null);
-  return Re(t, s && $i(l, null)), e.textContent = v("section.blocks", { count: s ? Ns(s).length : 0 }), s != null;
+  return Pe(t, s && $i(l, null)), e.textContent = b("section.blocks", { count: s ? Ns(s).length : 0 }), s != null;
 }
-function pc(e, t) {
-  const n = t.plan, l = n ? Ha(n) : [], s = (a) => b("ul", {}, ...a.map((r) => Dt("li", r)));
-  return Re(
+function hc(e, t) {
+  const n = t.plan, l = n ? Ha(n) : [], s = (r) => v("ul", {}, ...r.map((a) => Dt("li", a)));
+  return Pe(
     e,
-    n?.changes_arithmetic && b("p", {}, v("why.arithmetic")),
-    ...l.flatMap(({ head: a, lines: r }) => [a && Dt("h4", a), s(r)])
+    n?.changes_arithmetic && v("p", {}, b("why.arithmetic")),
+    ...l.flatMap(({ head: r, lines: a }) => [r && Dt("h4", r), s(a)])
   ), l.length > 0;
 }
-function hc(e) {
+function dc(e) {
   const { tone: t, head: n, detail: l } = Ci(e), s = e.fits === !1 && e.fits_instead?.[0];
-  return b(
+  return v(
     "div",
     {},
-    b("div", { class: `lp-verdict${t === "bad" ? " lp-bad" : ""}` }, n),
-    b("div.lp-dim", {}, l, s ? " " + v("what_if.would_fit", { size: jt(s) }) : "")
+    v("div", { class: `lp-verdict${t === "bad" ? " lp-bad" : ""}` }, n),
+    v("div.lp-dim", {}, l, s ? " " + b("what_if.would_fit", { size: jt(s) }) : "")
   );
 }
-class dc {
+class mc {
   box;
   body;
   constructor() {
-    [this.box, this.body] = an(v("section.last")), this.box.classList.add("lp-last"), this.box.hidden = !0;
+    [this.box, this.body] = an(b("section.last")), this.box.classList.add("lp-last"), this.box.hidden = !0;
   }
   draw(t) {
-    if (this.box.hidden = !t, !t) return Re(this.body);
+    if (this.box.hidden = !t, !t) return Pe(this.body);
     this.box.dataset.run = t.run_id;
-    const { tone: n, head: l, detail: s } = Ya(t), a = Ni(t), r = Ua(t);
-    Re(
+    const { tone: n, head: l, detail: s } = Ya(t), r = Ni(t), a = Ua(t);
+    Pe(
       this.body,
-      b("div", {
+      v("div", {
         class: `lp-verdict${n === "bad" ? " lp-bad" : ""}`,
         role: n === "bad" ? "alert" : null
       }, l),
-      t.status === "failed" ? Dt("div.lp-dim", s) : b("div.lp-dim", {}, s || jt(t.request)),
-      a.length ? Bs(a) : null,
-      a.length ? Os(a, !0) : null,
-      r.length ? b("ul", {}, ...r.map((u) => b("li", {}, u))) : null,
+      t.status === "failed" ? Dt("div.lp-dim", s) : v("div.lp-dim", {}, s || jt(t.request)),
+      r.length ? Bs(r) : null,
+      r.length ? Os(r, !0) : null,
+      a.length ? v("ul", {}, ...a.map((u) => v("li", {}, u))) : null,
       ...t.notices.slice(-5).map((u) => Dt("p.lp-notice", u)),
-      gc(t.report.lora),
-      wc(t.report.kernels),
+      wc(t.report.lora),
+      bc(t.report.kernels),
       this.copy(t)
     );
   }
   copy(t) {
-    const n = b("span.lp-dim", { role: "status" }), l = async () => {
-      n.textContent = await mc(Da(t)) ? v("copy.done") : v("copy.refused");
+    const n = v("span.lp-dim", { role: "status" }), l = async () => {
+      n.textContent = await gc(Da(t)) ? b("copy.done") : b("copy.refused");
     };
-    return b(
+    return v(
       "div.lp-actions",
       {},
-      b(
+      v(
         "button",
         { type: "button", "data-key": "copy", onclick: () => {
           l();
         } },
-        v("copy.button")
+        b("copy.button")
       ),
-      b("span.lp-dim", {}, v("copy.what")),
+      v("span.lp-dim", {}, b("copy.what")),
       n
     );
   }
 }
-async function mc(e) {
+async function gc(e) {
   try {
     return await navigator.clipboard.writeText(e), !0;
   } catch {
-    const t = b("textarea", { style: "position:fixed;opacity:0" });
+    const t = v("textarea", { style: "position:fixed;opacity:0" });
     t.value = e, document.body.append(t), t.select();
     const n = document.execCommand("copy");
     return t.remove(), n;
   }
 }
-function gc(e) {
-  return !Array.isArray(e) || !e.length ? null : b("div.lp-sec", {}, b("h4", {}, v("section.lora")), ...e.flatMap((t) => {
+function wc(e) {
+  return !Array.isArray(e) || !e.length ? null : v("div.lp-sec", {}, v("h4", {}, b("section.lora")), ...e.flatMap((t) => {
     const n = (t.skipped ?? []).filter((s) => s.matters !== !1 && s.tensors?.length), l = t.complete === !1 ? ".lp-bad" : "";
     return [
-      b(`div.lp-lora${l}`, {}, v("lora.bound", {
+      v(`div.lp-lora${l}`, {}, b("lora.bound", {
         file: t.file ?? "LoRA",
         bound: t.bound_tensors ?? "?",
         all: t.tensors ?? "?"
       })),
-      ...n.map((s) => b(
+      ...n.map((s) => v(
         "div.lp-dim",
         {},
-        v("lora.left", { count: s.tensors.length, reason: s.reason ?? "?" })
+        b("lora.left", { count: s.tensors.length, reason: s.reason ?? "?" })
       ))
     ];
   }));
 }
-function wc(e) {
+function bc(e) {
   if (!e || typeof e != "object") return null;
-  const t = Object.entries(e).flatMap(([n, l]) => bc(n, typeof l == "string" ? { implementation: l } : l ?? {}));
-  return t.length ? b(
+  const t = Object.entries(e).flatMap(([n, l]) => vc(n, typeof l == "string" ? { implementation: l } : l ?? {}));
+  return t.length ? v(
     "details.lp-sec",
     {},
-    b("summary", {}, v("section.kernels")),
-    b("ul.lp-kernels", {}, ...t.map((n) => b("li", {}, n)))
+    v("summary", {}, b("section.kernels")),
+    v("ul.lp-kernels", {}, ...t.map((n) => v("li", {}, n)))
   ) : null;
 }
-function bc(e, t) {
-  const n = (u, p, h) => h ? v("kernels.because", { stage: u, name: p, reason: h }) : v("kernels.used", { stage: u, name: p }), { chosen: l = {}, because: s = {}, against: a = {}, changes_arithmetic: r = [] } = t;
+function vc(e, t) {
+  const n = (u, p, h) => h ? b("kernels.because", { stage: u, name: p, reason: h }) : b("kernels.used", { stage: u, name: p }), { chosen: l = {}, because: s = {}, against: r = {}, changes_arithmetic: a = [] } = t;
   return [
     n(e, t.implementation ?? "?", t.reason),
     ...Object.entries(l).map(([u, p]) => n(u, p, s[u])),
-    ...Object.entries(a).map(([u, p]) => v("kernels.against", { name: u, reason: p })),
-    ...r.length ? [v("kernels.changes", { names: Yt(r) })] : []
+    ...Object.entries(r).map(([u, p]) => b("kernels.against", { name: u, reason: p })),
+    ...a.length ? [b("kernels.changes", { names: Yt(a) })] : []
   ];
 }
-const vc = !0, De = "u-", xc = "uplot", kc = De + "hz", yc = De + "vt", _c = De + "title", Sc = De + "wrap", Mc = De + "under", Ac = De + "over", Tc = De + "axis", rn = De + "off", Ec = De + "select", Lc = De + "cursor-x", Pc = De + "cursor-y", Rc = De + "cursor-pt", Dc = De + "legend", Cc = De + "live", zc = De + "inline", Bc = De + "series", Oc = De + "marker", No = De + "label", Nc = De + "value", Xn = "width", el = "height", Zn = "top", Go = "bottom", Dn = "left", ps = "right", Vs = "#000", Vo = Vs + "0", hs = "mousemove", $o = "mousedown", ds = "mouseup", Fo = "mouseenter", Io = "mouseleave", Wo = "dblclick", Gc = "resize", Vc = "scroll", Ho = "change", Al = "dppxchange", $s = "--", $n = typeof window < "u", ks = $n ? document : null, Bn = $n ? window : null, $c = $n ? navigator : null;
-let re, kl;
+const kc = !0, De = "u-", xc = "uplot", yc = De + "hz", _c = De + "vt", Sc = De + "title", Mc = De + "wrap", Ac = De + "under", Tc = De + "over", Lc = De + "axis", rn = De + "off", Ec = De + "select", Rc = De + "cursor-x", Pc = De + "cursor-y", Dc = De + "cursor-pt", Cc = De + "legend", zc = De + "live", Bc = De + "inline", Oc = De + "series", Nc = De + "marker", No = De + "label", Gc = De + "value", Xn = "width", el = "height", Zn = "top", Go = "bottom", Cn = "left", ps = "right", Vs = "#000", Vo = Vs + "0", hs = "mousemove", $o = "mousedown", ds = "mouseup", Fo = "mouseenter", Io = "mouseleave", Wo = "dblclick", Vc = "resize", $c = "scroll", Ho = "change", Al = "dppxchange", $s = "--", $n = typeof window < "u", xs = $n ? document : null, Bn = $n ? window : null, Fc = $n ? navigator : null;
+let re, xl;
 function ys() {
   let e = devicePixelRatio;
-  re != e && (re = e, kl && Ss(Ho, kl, ys), kl = matchMedia(`(min-resolution: ${re - 1e-3}dppx) and (max-resolution: ${re + 1e-3}dppx)`), cn(Ho, kl, ys), Bn.dispatchEvent(new CustomEvent(Al)));
+  re != e && (re = e, xl && Ss(Ho, xl, ys), xl = matchMedia(`(min-resolution: ${re - 1e-3}dppx) and (max-resolution: ${re + 1e-3}dppx)`), un(Ho, xl, ys), Bn.dispatchEvent(new CustomEvent(Al)));
 }
 function ot(e, t) {
   if (t != null) {
@@ -1300,17 +1319,17 @@ function _s(e, t) {
 function be(e, t, n) {
   e.style[t] = n + "px";
 }
-function kt(e, t, n, l) {
-  let s = ks.createElement(e);
+function xt(e, t, n, l) {
+  let s = xs.createElement(e);
   return t != null && ot(s, t), n?.insertBefore(s, l), s;
 }
 function dt(e, t) {
-  return kt("div", e, t);
+  return xt("div", e, t);
 }
 const jo = /* @__PURE__ */ new WeakMap();
-function Rt(e, t, n, l, s) {
-  let a = "translate(" + t + "px," + n + "px)", r = jo.get(e);
-  a != r && (e.style.transform = a, jo.set(e, a), t < 0 || n < 0 || t > l || n > s ? ot(e, rn) : _s(e, rn));
+function Pt(e, t, n, l, s) {
+  let r = "translate(" + t + "px," + n + "px)", a = jo.get(e);
+  r != a && (e.style.transform = r, jo.set(e, r), t < 0 || n < 0 || t > l || n > s ? ot(e, rn) : _s(e, rn));
 }
 const Uo = /* @__PURE__ */ new WeakMap();
 function Yo(e, t, n) {
@@ -1319,12 +1338,12 @@ function Yo(e, t, n) {
 }
 const qo = /* @__PURE__ */ new WeakMap();
 function Ko(e, t, n, l) {
-  let s = t + "" + n, a = qo.get(e);
-  s != a && (qo.set(e, s), e.style.height = n + "px", e.style.width = t + "px", e.style.marginLeft = l ? -t / 2 + "px" : 0, e.style.marginTop = l ? -n / 2 + "px" : 0);
+  let s = t + "" + n, r = qo.get(e);
+  s != r && (qo.set(e, s), e.style.height = n + "px", e.style.width = t + "px", e.style.marginLeft = l ? -t / 2 + "px" : 0, e.style.marginTop = l ? -n / 2 + "px" : 0);
 }
-const Fs = { passive: !0 }, Fc = { ...Fs, capture: !0 };
-function cn(e, t, n, l) {
-  t.addEventListener(e, n, l ? Fc : Fs);
+const Fs = { passive: !0 }, Ic = { ...Fs, capture: !0 };
+function un(e, t, n, l) {
+  t.addEventListener(e, n, l ? Ic : Fs);
 }
 function Ss(e, t, n, l) {
   t.removeEventListener(e, n, Fs);
@@ -1333,31 +1352,31 @@ $n && ys();
 function yt(e, t, n, l) {
   let s;
   n = n || 0, l = l || t.length - 1;
-  let a = l <= 2147483647;
+  let r = l <= 2147483647;
   for (; l - n > 1; )
-    s = a ? n + l >> 1 : it((n + l) / 2), t[s] < e ? n = s : l = s;
+    s = r ? n + l >> 1 : it((n + l) / 2), t[s] < e ? n = s : l = s;
   return e - t[n] <= t[l] - e ? n : l;
 }
 function Ii(e) {
   return (n, l, s) => {
-    let a = -1, r = -1;
+    let r = -1, a = -1;
     for (let u = l; u <= s; u++)
-      if (e(n[u])) {
-        a = u;
-        break;
-      }
-    for (let u = s; u >= l; u--)
       if (e(n[u])) {
         r = u;
         break;
       }
-    return [a, r];
+    for (let u = s; u >= l; u--)
+      if (e(n[u])) {
+        a = u;
+        break;
+      }
+    return [r, a];
   };
 }
-const Wi = (e) => e != null, Hi = (e) => e != null && e > 0, Rl = Ii(Wi), Ic = Ii(Hi);
-function Wc(e, t, n, l = 0, s = !1) {
-  let a = s ? Ic : Rl, r = s ? Hi : Wi;
-  [t, n] = a(e, t, n);
+const Wi = (e) => e != null, Hi = (e) => e != null && e > 0, Pl = Ii(Wi), Wc = Ii(Hi);
+function Hc(e, t, n, l = 0, s = !1) {
+  let r = s ? Wc : Pl, a = s ? Hi : Wi;
+  [t, n] = r(e, t, n);
   let u = e[t], p = e[t];
   if (t > -1)
     if (l == 1)
@@ -1366,16 +1385,16 @@ function Wc(e, t, n, l = 0, s = !1) {
       u = e[n], p = e[t];
     else
       for (let h = t; h <= n; h++) {
-        let x = e[h];
-        r(x) && (x < u ? u = x : x > p && (p = x));
+        let k = e[h];
+        a(k) && (k < u ? u = k : k > p && (p = k));
       }
   return [u ?? pe, p ?? -pe];
 }
 function Dl(e, t, n, l) {
-  let s = Qo(e), a = Qo(t);
+  let s = Qo(e), r = Qo(t);
   e == t && (s == -1 ? (e *= n, t /= n) : (e /= n, t *= n));
-  let r = n == 10 ? Ot : ji, u = s == 1 ? it : mt, p = a == 1 ? mt : it, h = u(r(Pe(e))), x = p(r(Pe(t))), g = On(n, h), w = On(n, x);
-  return n == 10 && (h < 0 && (g = he(g, -h)), x < 0 && (w = he(w, -x))), l || n == 2 ? (e = g * s, t = w * a) : (e = Ki(e, g), t = Cl(t, w)), [e, t];
+  let a = n == 10 ? Ot : ji, u = s == 1 ? it : mt, p = r == 1 ? mt : it, h = u(a(Re(e))), k = p(a(Re(t))), g = On(n, h), w = On(n, k);
+  return n == 10 && (h < 0 && (g = he(g, -h)), k < 0 && (w = he(w, -k))), l || n == 2 ? (e = g * s, t = w * r) : (e = Ki(e, g), t = Cl(t, w)), [e, t];
 }
 function Is(e, t, n, l) {
   let s = Dl(e, t, n, l);
@@ -1388,17 +1407,17 @@ const Ws = 0.1, Jo = {
   pad: 0,
   soft: null,
   mode: 0
-}, Hc = {
+}, jc = {
   min: ll,
   max: ll
 };
 function Tl(e, t, n, l) {
-  return zl(n) ? Zo(e, t, n) : (ll.pad = n, ll.soft = l ? 0 : null, ll.mode = l ? 3 : 0, Zo(e, t, Hc));
+  return zl(n) ? Zo(e, t, n) : (ll.pad = n, ll.soft = l ? 0 : null, ll.mode = l ? 3 : 0, Zo(e, t, jc));
 }
 function oe(e, t) {
   return e ?? t;
 }
-function jc(e, t, n) {
+function Uc(e, t, n) {
   for (t = oe(t, 0), n = oe(n, e.length - 1); t <= n; ) {
     if (e[t] != null)
       return !0;
@@ -1407,17 +1426,17 @@ function jc(e, t, n) {
   return !1;
 }
 function Zo(e, t, n) {
-  let l = n.min, s = n.max, a = oe(l.pad, 0), r = oe(s.pad, 0), u = oe(l.hard, -pe), p = oe(s.hard, pe), h = oe(l.soft, pe), x = oe(s.soft, -pe), g = oe(l.mode, 0), w = oe(s.mode, 0), A = t - e, L = Ot(A), B = qe(Pe(e), Pe(t)), V = Ot(B), F = Pe(V - L);
-  (A < 1e-24 || F > 10) && (A = 0, (e == 0 || t == 0) && (A = 1e-24, g == 2 && h != pe && (a = 0), w == 2 && x != -pe && (r = 0)));
-  let S = A || B || 1e3, y = Ot(S), T = On(10, it(y)), J = S * (A == 0 ? e == 0 ? 0.1 : 1 : a), z = he(Ki(e - J, T / 10), 24), Z = e >= h && (g == 1 || g == 3 && z <= h || g == 2 && z >= h) ? h : pe, Y = qe(u, z < Z && e >= Z ? Z : _t(Z, z)), ee = S * (A == 0 ? t == 0 ? 0.1 : 1 : r), U = he(Cl(t + ee, T / 10), 24), E = t <= x && (w == 1 || w == 3 && U >= x || w == 2 && U <= x) ? x : -pe, K = _t(p, U > E && t <= E ? E : qe(E, U));
+  let l = n.min, s = n.max, r = oe(l.pad, 0), a = oe(s.pad, 0), u = oe(l.hard, -pe), p = oe(s.hard, pe), h = oe(l.soft, pe), k = oe(s.soft, -pe), g = oe(l.mode, 0), w = oe(s.mode, 0), A = t - e, E = Ot(A), B = Ke(Re(e), Re(t)), V = Ot(B), F = Re(V - E);
+  (A < 1e-24 || F > 10) && (A = 0, (e == 0 || t == 0) && (A = 1e-24, g == 2 && h != pe && (r = 0), w == 2 && k != -pe && (a = 0)));
+  let S = A || B || 1e3, y = Ot(S), T = On(10, it(y)), J = S * (A == 0 ? e == 0 ? 0.1 : 1 : r), z = he(Ki(e - J, T / 10), 24), Z = e >= h && (g == 1 || g == 3 && z <= h || g == 2 && z >= h) ? h : pe, Y = Ke(u, z < Z && e >= Z ? Z : _t(Z, z)), ee = S * (A == 0 ? t == 0 ? 0.1 : 1 : a), U = he(Cl(t + ee, T / 10), 24), L = t <= k && (w == 1 || w == 3 && U >= k || w == 2 && U <= k) ? k : -pe, K = _t(p, U > L && t <= L ? L : Ke(L, U));
   return Y == K && Y == 0 && (K = 100), [Y, K];
 }
-const Uc = new Intl.NumberFormat($n ? $c.language : "en-US"), Hs = (e) => Uc.format(e), rt = Math, Ml = rt.PI, Pe = rt.abs, it = rt.floor, Le = rt.round, mt = rt.ceil, _t = rt.min, qe = rt.max, On = rt.pow, Qo = rt.sign, Ot = rt.log10, ji = rt.log2, Yc = (e, t = 1) => rt.sinh(e) * t, ms = (e, t = 1) => rt.asinh(e / t), pe = 1 / 0;
+const Yc = new Intl.NumberFormat($n ? Fc.language : "en-US"), Hs = (e) => Yc.format(e), rt = Math, Ml = rt.PI, Re = rt.abs, it = rt.floor, Ee = rt.round, mt = rt.ceil, _t = rt.min, Ke = rt.max, On = rt.pow, Qo = rt.sign, Ot = rt.log10, ji = rt.log2, qc = (e, t = 1) => rt.sinh(e) * t, ms = (e, t = 1) => rt.asinh(e / t), pe = 1 / 0;
 function Xo(e) {
   return (Ot((e ^ e >> 31) - (e >> 31)) | 0) + 1;
 }
 function Ms(e, t, n) {
-  return _t(qe(e, t), n);
+  return _t(Ke(e, t), n);
 }
 function Ui(e) {
   return typeof e == "function";
@@ -1425,51 +1444,51 @@ function Ui(e) {
 function te(e) {
   return Ui(e) ? e : () => e;
 }
-const qc = () => {
-}, Yi = (e) => e, qi = (e, t) => t, Kc = (e) => null, ei = (e) => !0, ti = (e, t) => e == t, Jc = /\.\d*?(?=9{6,}|0{6,})/gm, un = (e) => {
+const Kc = () => {
+}, Yi = (e) => e, qi = (e, t) => t, Jc = (e) => null, ei = (e) => !0, ti = (e, t) => e == t, Zc = /\.\d*?(?=9{6,}|0{6,})/gm, fn = (e) => {
   if (Zi(e) || Ut.has(e))
     return e;
-  const t = `${e}`, n = t.match(Jc);
+  const t = `${e}`, n = t.match(Zc);
   if (n == null)
     return e;
   let l = n[0].length - 1;
   if (t.indexOf("e-") != -1) {
-    let [s, a] = t.split("e");
-    return +`${un(s)}e${a}`;
+    let [s, r] = t.split("e");
+    return +`${fn(s)}e${r}`;
   }
   return he(e, l);
 };
 function sn(e, t) {
-  return un(he(un(e / t)) * t);
+  return fn(he(fn(e / t)) * t);
 }
 function Cl(e, t) {
-  return un(mt(un(e / t)) * t);
+  return fn(mt(fn(e / t)) * t);
 }
 function Ki(e, t) {
-  return un(it(un(e / t)) * t);
+  return fn(it(fn(e / t)) * t);
 }
 function he(e, t = 0) {
   if (Zi(e))
     return e;
   let n = 10 ** t, l = e * n * (1 + Number.EPSILON);
-  return Le(l) / n;
+  return Ee(l) / n;
 }
 const Ut = /* @__PURE__ */ new Map();
 function Ji(e) {
   return (("" + e).split(".")[1] || "").length;
 }
 function al(e, t, n, l) {
-  let s = [], a = l.map(Ji);
-  for (let r = t; r < n; r++) {
-    let u = Pe(r), p = he(On(e, r), u);
+  let s = [], r = l.map(Ji);
+  for (let a = t; a < n; a++) {
+    let u = Re(a), p = he(On(e, a), u);
     for (let h = 0; h < l.length; h++) {
-      let x = e == 10 ? +`${l[h]}e${r}` : l[h] * p, g = (r >= 0 ? 0 : u) + (r >= a[h] ? 0 : a[h]), w = e == 10 ? x : he(x, g);
+      let k = e == 10 ? +`${l[h]}e${a}` : l[h] * p, g = (a >= 0 ? 0 : u) + (a >= r[h] ? 0 : r[h]), w = e == 10 ? k : he(k, g);
       s.push(w), Ut.set(w, g);
     }
   }
   return s;
 }
-const sl = {}, js = [], Nn = [null, null], Ht = Array.isArray, Zi = Number.isInteger, Zc = (e) => e === void 0;
+const sl = {}, js = [], Nn = [null, null], Ht = Array.isArray, Zi = Number.isInteger, Qc = (e) => e === void 0;
 function ni(e) {
   return typeof e == "string";
 }
@@ -1481,10 +1500,10 @@ function zl(e) {
   }
   return t;
 }
-function Qc(e) {
+function Xc(e) {
   return e != null && typeof e == "object";
 }
-const Xc = Object.getPrototypeOf(Uint8Array), Qi = "__proto__";
+const eu = Object.getPrototypeOf(Uint8Array), Qi = "__proto__";
 function Gn(e, t = zl) {
   let n;
   if (Ht(e)) {
@@ -1495,7 +1514,7 @@ function Gn(e, t = zl) {
         n[s] = Gn(e[s], t);
     } else
       n = e.slice();
-  } else if (e instanceof Xc)
+  } else if (e instanceof eu)
     n = e.slice();
   else if (t(e)) {
     n = {};
@@ -1514,77 +1533,77 @@ function Ae(e) {
   }
   return e;
 }
-const eu = 0, tu = 1, nu = 2;
-function lu(e, t, n) {
-  for (let l = 0, s, a = -1; l < t.length; l++) {
-    let r = t[l];
-    if (r > a) {
-      for (s = r - 1; s >= 0 && e[s] == null; )
+const tu = 0, nu = 1, lu = 2;
+function su(e, t, n) {
+  for (let l = 0, s, r = -1; l < t.length; l++) {
+    let a = t[l];
+    if (a > r) {
+      for (s = a - 1; s >= 0 && e[s] == null; )
         e[s--] = null;
-      for (s = r + 1; s < n && e[s] == null; )
-        e[a = s++] = null;
+      for (s = a + 1; s < n && e[s] == null; )
+        e[r = s++] = null;
     }
   }
 }
-function su(e, t) {
-  if (ru(e)) {
-    let r = e[0].slice();
+function ou(e, t) {
+  if (au(e)) {
+    let a = e[0].slice();
     for (let u = 1; u < e.length; u++)
-      r.push(...e[u].slice(1));
-    return au(r[0]) || (r = iu(r)), r;
+      a.push(...e[u].slice(1));
+    return cu(a[0]) || (a = ru(a)), a;
   }
   let n = /* @__PURE__ */ new Set();
-  for (let r = 0; r < e.length; r++) {
-    let p = e[r][0], h = p.length;
-    for (let x = 0; x < h; x++)
-      n.add(p[x]);
+  for (let a = 0; a < e.length; a++) {
+    let p = e[a][0], h = p.length;
+    for (let k = 0; k < h; k++)
+      n.add(p[k]);
   }
-  let l = [Array.from(n).sort((r, u) => r - u)], s = l[0].length, a = /* @__PURE__ */ new Map();
-  for (let r = 0; r < s; r++)
-    a.set(l[0][r], r);
-  for (let r = 0; r < e.length; r++) {
-    let u = e[r], p = u[0];
+  let l = [Array.from(n).sort((a, u) => a - u)], s = l[0].length, r = /* @__PURE__ */ new Map();
+  for (let a = 0; a < s; a++)
+    r.set(l[0][a], a);
+  for (let a = 0; a < e.length; a++) {
+    let u = e[a], p = u[0];
     for (let h = 1; h < u.length; h++) {
-      let x = u[h], g = Array(s).fill(void 0), w = t ? t[r][h] : tu, A = [];
-      for (let L = 0; L < x.length; L++) {
-        let B = x[L], V = a.get(p[L]);
-        B === null ? w != eu && (g[V] = B, w == nu && A.push(V)) : g[V] = B;
+      let k = u[h], g = Array(s).fill(void 0), w = t ? t[a][h] : nu, A = [];
+      for (let E = 0; E < k.length; E++) {
+        let B = k[E], V = r.get(p[E]);
+        B === null ? w != tu && (g[V] = B, w == lu && A.push(V)) : g[V] = B;
       }
-      lu(g, A, s), l.push(g);
+      su(g, A, s), l.push(g);
     }
   }
   return l;
 }
-const ou = typeof queueMicrotask > "u" ? (e) => Promise.resolve().then(e) : queueMicrotask;
-function iu(e) {
+const iu = typeof queueMicrotask > "u" ? (e) => Promise.resolve().then(e) : queueMicrotask;
+function ru(e) {
   let t = e[0], n = t.length, l = Array(n);
-  for (let a = 0; a < l.length; a++)
-    l[a] = a;
-  l.sort((a, r) => t[a] - t[r]);
+  for (let r = 0; r < l.length; r++)
+    l[r] = r;
+  l.sort((r, a) => t[r] - t[a]);
   let s = [];
-  for (let a = 0; a < e.length; a++) {
-    let r = e[a], u = Array(n);
+  for (let r = 0; r < e.length; r++) {
+    let a = e[r], u = Array(n);
     for (let p = 0; p < n; p++)
-      u[p] = r[l[p]];
+      u[p] = a[l[p]];
     s.push(u);
   }
   return s;
 }
-function ru(e) {
+function au(e) {
   let t = e[0][0], n = t.length;
   for (let l = 1; l < e.length; l++) {
     let s = e[l][0];
     if (s.length != n)
       return !1;
     if (s != t) {
-      for (let a = 0; a < n; a++)
-        if (s[a] != t[a])
+      for (let r = 0; r < n; r++)
+        if (s[r] != t[r])
           return !1;
     }
   }
   return !0;
 }
-function au(e, t = 100) {
+function cu(e, t = 100) {
   const n = e.length;
   if (n <= 1)
     return !0;
@@ -1595,13 +1614,13 @@ function au(e, t = 100) {
     s--;
   if (s <= l)
     return !0;
-  const a = qe(1, it((s - l + 1) / t));
-  for (let r = e[l], u = l + a; u <= s; u += a) {
+  const r = Ke(1, it((s - l + 1) / t));
+  for (let a = e[l], u = l + r; u <= s; u += r) {
     const p = e[u];
     if (p != null) {
-      if (p <= r)
+      if (p <= a)
         return !1;
-      r = p;
+      a = p;
     }
   }
   return !0;
@@ -1631,19 +1650,19 @@ const Xi = [
 function tr(e) {
   return e.slice(0, 3);
 }
-const cu = er.map(tr), uu = Xi.map(tr), fu = {
+const uu = er.map(tr), fu = Xi.map(tr), pu = {
   MMMM: Xi,
-  MMM: uu,
+  MMM: fu,
   WWWW: er,
-  WWW: cu
+  WWW: uu
 };
 function Qn(e) {
   return (e < 10 ? "0" : "") + e;
 }
-function pu(e) {
+function hu(e) {
   return (e < 10 ? "00" : e < 100 ? "0" : "") + e;
 }
-const hu = {
+const du = {
   // 2019
   YYYY: (e) => e.getFullYear(),
   // 19
@@ -1688,29 +1707,29 @@ const hu = {
   // 9
   s: (e) => e.getSeconds(),
   // 374
-  fff: (e) => pu(e.getMilliseconds())
+  fff: (e) => hu(e.getMilliseconds())
 };
 function Us(e, t) {
-  t = t || fu;
+  t = t || pu;
   let n = [], l = /\{([a-z]+)\}|[^{]+/gi, s;
   for (; s = l.exec(e); )
-    n.push(s[0][0] == "{" ? hu[s[1]] : s[0]);
-  return (a) => {
-    let r = "";
+    n.push(s[0][0] == "{" ? du[s[1]] : s[0]);
+  return (r) => {
+    let a = "";
     for (let u = 0; u < n.length; u++)
-      r += typeof n[u] == "string" ? n[u] : n[u](a, t);
-    return r;
+      a += typeof n[u] == "string" ? n[u] : n[u](r, t);
+    return a;
   };
 }
-const du = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-function mu(e, t) {
+const mu = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+function gu(e, t) {
   let n;
-  return t == "UTC" || t == "Etc/UTC" ? n = new Date(+e + e.getTimezoneOffset() * 6e4) : t == du ? n = e : (n = new Date(e.toLocaleString("en-US", { timeZone: t })), n.setMilliseconds(e.getMilliseconds())), n;
+  return t == "UTC" || t == "Etc/UTC" ? n = new Date(+e + e.getTimezoneOffset() * 6e4) : t == mu ? n = e : (n = new Date(e.toLocaleString("en-US", { timeZone: t })), n.setMilliseconds(e.getMilliseconds())), n;
 }
-const nr = (e) => e % 1 == 0, El = [1, 2, 2.5, 5], gu = al(10, -32, 0, El), lr = al(10, 0, 32, El), wu = lr.filter(nr), on = gu.concat(lr), Ys = `
-`, sr = "{YYYY}", li = Ys + sr, or = "{M}/{D}", tl = Ys + or, yl = tl + "/{YY}", ir = "{aa}", bu = "{h}:{mm}", Cn = bu + ir, si = Ys + Cn, oi = ":{ss}", ce = null;
+const nr = (e) => e % 1 == 0, Ll = [1, 2, 2.5, 5], wu = al(10, -32, 0, Ll), lr = al(10, 0, 32, Ll), bu = lr.filter(nr), on = wu.concat(lr), Ys = `
+`, sr = "{YYYY}", li = Ys + sr, or = "{M}/{D}", tl = Ys + or, yl = tl + "/{YY}", ir = "{aa}", vu = "{h}:{mm}", zn = vu + ir, si = Ys + zn, oi = ":{ss}", ce = null;
 function rr(e) {
-  let t = e * 1e3, n = t * 60, l = n * 60, s = l * 24, a = s * 30, r = s * 365, p = (e == 1 ? al(10, 0, 3, El).filter(nr) : al(10, -3, 0, El)).concat([
+  let t = e * 1e3, n = t * 60, l = n * 60, s = l * 24, r = s * 30, a = s * 365, p = (e == 1 ? al(10, 0, 3, Ll).filter(nr) : al(10, -3, 0, Ll)).concat([
     // minute divisors (# of secs)
     t,
     t * 5,
@@ -1744,51 +1763,51 @@ function rr(e) {
     s * 10,
     s * 15,
     // year divisors (# months, approx)
-    a,
-    a * 2,
-    a * 3,
-    a * 4,
-    a * 6,
-    // century divisors
     r,
     r * 2,
-    r * 5,
-    r * 10,
-    r * 25,
-    r * 50,
-    r * 100
+    r * 3,
+    r * 4,
+    r * 6,
+    // century divisors
+    a,
+    a * 2,
+    a * 5,
+    a * 10,
+    a * 25,
+    a * 50,
+    a * 100
   ]);
   const h = [
     //   tick incr    default          year                    month   day                   hour    min       sec   mode
-    [r, sr, ce, ce, ce, ce, ce, ce, 1],
+    [a, sr, ce, ce, ce, ce, ce, ce, 1],
     [s * 28, "{MMM}", li, ce, ce, ce, ce, ce, 1],
     [s, or, li, ce, ce, ce, ce, ce, 1],
     [l, "{h}" + ir, yl, ce, tl, ce, ce, ce, 1],
-    [n, Cn, yl, ce, tl, ce, ce, ce, 1],
-    [t, oi, yl + " " + Cn, ce, tl + " " + Cn, ce, si, ce, 1],
-    [e, oi + ".{fff}", yl + " " + Cn, ce, tl + " " + Cn, ce, si, ce, 1]
+    [n, zn, yl, ce, tl, ce, ce, ce, 1],
+    [t, oi, yl + " " + zn, ce, tl + " " + zn, ce, si, ce, 1],
+    [e, oi + ".{fff}", yl + " " + zn, ce, tl + " " + zn, ce, si, ce, 1]
   ];
-  function x(g) {
-    return (w, A, L, B, V, F) => {
-      let S = [], y = V >= r, T = V >= a && V < r, J = g(L), z = he(J * e, 3), Z = gs(J.getFullYear(), y ? 0 : J.getMonth(), T || y ? 1 : J.getDate()), Y = he(Z * e, 3);
+  function k(g) {
+    return (w, A, E, B, V, F) => {
+      let S = [], y = V >= a, T = V >= r && V < a, J = g(E), z = he(J * e, 3), Z = gs(J.getFullYear(), y ? 0 : J.getMonth(), T || y ? 1 : J.getDate()), Y = he(Z * e, 3);
       if (T || y) {
-        let ee = T ? V / a : 0, U = y ? V / r : 0, E = z == Y ? z : he(gs(Z.getFullYear() + U, Z.getMonth() + ee, 1) * e, 3), K = new Date(Le(E / e)), O = K.getFullYear(), H = K.getMonth();
-        for (let I = 0; E <= B; I++) {
+        let ee = T ? V / r : 0, U = y ? V / a : 0, L = z == Y ? z : he(gs(Z.getFullYear() + U, Z.getMonth() + ee, 1) * e, 3), K = new Date(Ee(L / e)), O = K.getFullYear(), H = K.getMonth();
+        for (let I = 0; L <= B; I++) {
           let ne = gs(O + U * I, H + ee * I, 1), $ = ne - g(he(ne * e, 3));
-          E = he((+ne + $) * e, 3), E <= B && S.push(E);
+          L = he((+ne + $) * e, 3), L <= B && S.push(L);
         }
       } else {
-        let ee = V >= s ? s : V, U = it(L) - it(z), E = Y + U + Cl(z - Y, ee);
-        S.push(E);
-        let K = g(E), O = K.getHours() + K.getMinutes() / n + K.getSeconds() / l, H = V / l, I = w.axes[A]._space, ne = F / I;
-        for (; E = he(E + V, e == 1 ? 0 : 3), !(E > B); )
+        let ee = V >= s ? s : V, U = it(E) - it(z), L = Y + U + Cl(z - Y, ee);
+        S.push(L);
+        let K = g(L), O = K.getHours() + K.getMinutes() / n + K.getSeconds() / l, H = V / l, I = w.axes[A]._space, ne = F / I;
+        for (; L = he(L + V, e == 1 ? 0 : 3), !(L > B); )
           if (H > 1) {
-            let $ = it(he(O + H, 6)) % 24, le = g(E).getHours() - $;
-            le > 1 && (le = -1), E -= le * l, O = (O + H) % 24;
+            let $ = it(he(O + H, 6)) % 24, le = g(L).getHours() - $;
+            le > 1 && (le = -1), L -= le * l, O = (O + H) % 24;
             let ue = S[S.length - 1];
-            he((E - ue) / V, 3) * ne >= 0.7 && S.push(E);
+            he((L - ue) / V, 3) * ne >= 0.7 && S.push(L);
           } else
-            S.push(E);
+            S.push(L);
       }
       return S;
     };
@@ -1796,10 +1815,10 @@ function rr(e) {
   return [
     p,
     h,
-    x
+    k
   ];
 }
-const [vu, xu, ku] = rr(1), [yu, _u, Su] = rr(1e-3);
+const [ku, xu, yu] = rr(1), [_u, Su, Mu] = rr(1e-3);
 al(2, -53, 53, [1]);
 function ii(e, t) {
   return e.map((n) => n.map(
@@ -1807,17 +1826,17 @@ function ii(e, t) {
   ));
 }
 function ri(e, t) {
-  return (n, l, s, a, r) => {
-    let u = t.find((L) => r >= L[0]) || t[t.length - 1], p, h, x, g, w, A;
-    return l.map((L) => {
-      let B = e(L), V = B.getFullYear(), F = B.getMonth(), S = B.getDate(), y = B.getHours(), T = B.getMinutes(), J = B.getSeconds(), z = V != p && u[2] || F != h && u[3] || S != x && u[4] || y != g && u[5] || T != w && u[6] || J != A && u[7] || u[1];
-      return p = V, h = F, x = S, g = y, w = T, A = J, z(B);
+  return (n, l, s, r, a) => {
+    let u = t.find((E) => a >= E[0]) || t[t.length - 1], p, h, k, g, w, A;
+    return l.map((E) => {
+      let B = e(E), V = B.getFullYear(), F = B.getMonth(), S = B.getDate(), y = B.getHours(), T = B.getMinutes(), J = B.getSeconds(), z = V != p && u[2] || F != h && u[3] || S != k && u[4] || y != g && u[5] || T != w && u[6] || J != A && u[7] || u[1];
+      return p = V, h = F, k = S, g = y, w = T, A = J, z(B);
     });
   };
 }
-function Mu(e, t) {
+function Au(e, t) {
   let n = Us(t);
-  return (l, s, a, r, u) => s.map((p) => n(e(p)));
+  return (l, s, r, a, u) => s.map((p) => n(e(p)));
 }
 function gs(e, t, n) {
   return new Date(e, t, n);
@@ -1825,26 +1844,26 @@ function gs(e, t, n) {
 function ai(e, t) {
   return t(e);
 }
-const Au = "{YYYY}-{MM}-{DD} {h}:{mm}{aa}";
+const Tu = "{YYYY}-{MM}-{DD} {h}:{mm}{aa}";
 function ci(e, t) {
-  return (n, l, s, a) => a == null ? $s : t(e(l));
+  return (n, l, s, r) => r == null ? $s : t(e(l));
 }
-function Tu(e, t) {
+function Lu(e, t) {
   let n = e.series[t];
   return n.width ? n.stroke(e, t) : n.points.width ? n.points.stroke(e, t) : null;
 }
 function Eu(e, t) {
   return e.series[t].fill(e, t);
 }
-const Lu = {
+const Ru = {
   show: !0,
   live: !0,
   isolate: !1,
-  mount: qc,
+  mount: Kc,
   markers: {
     show: !0,
     width: 2,
-    stroke: Tu,
+    stroke: Lu,
     fill: Eu,
     dash: "solid"
   },
@@ -1855,24 +1874,24 @@ const Lu = {
 function Pu(e, t) {
   let n = e.cursor.points, l = dt(), s = n.size(e, t);
   be(l, Xn, s), be(l, el, s);
-  let a = s / -2;
-  be(l, "marginLeft", a), be(l, "marginTop", a);
-  let r = n.width(e, t, s);
-  return r && be(l, "borderWidth", r), l;
-}
-function Ru(e, t) {
-  let n = e.series[t].points;
-  return n._fill || n._stroke;
+  let r = s / -2;
+  be(l, "marginLeft", r), be(l, "marginTop", r);
+  let a = n.width(e, t, s);
+  return a && be(l, "borderWidth", a), l;
 }
 function Du(e, t) {
   let n = e.series[t].points;
-  return n._stroke || n._fill;
+  return n._fill || n._stroke;
 }
 function Cu(e, t) {
+  let n = e.series[t].points;
+  return n._stroke || n._fill;
+}
+function zu(e, t) {
   return e.series[t].points.size;
 }
 const ws = [0, 0];
-function zu(e, t, n) {
+function Bu(e, t, n) {
   return ws[0] = t, ws[1] = n, ws;
 }
 function _l(e, t, n, l = !0) {
@@ -1885,19 +1904,19 @@ function bs(e, t, n, l = !0) {
     (!l || s.target == t) && n(s);
   };
 }
-const Bu = {
+const Ou = {
   show: !0,
   x: !0,
   y: !0,
   lock: !1,
-  move: zu,
+  move: Bu,
   points: {
     one: !1,
     show: Pu,
-    size: Cu,
+    size: zu,
     width: 0,
-    stroke: Du,
-    fill: Ru
+    stroke: Cu,
+    fill: Du
   },
   bind: {
     mousedown: _l,
@@ -1970,7 +1989,7 @@ const Bu = {
   font: Ks,
   lineGap: pr,
   rotate: 0
-}, Ou = "Value", Nu = "Time", fi = {
+}, Nu = "Value", Gu = "Time", fi = {
   show: !0,
   scale: "x",
   auto: !1,
@@ -1982,19 +2001,19 @@ const Bu = {
   max: -pe,
   idxs: []
 };
-function Gu(e, t, n, l, s) {
-  return t.map((a) => a == null ? "" : Hs(a));
+function Vu(e, t, n, l, s) {
+  return t.map((r) => r == null ? "" : Hs(r));
 }
-function Vu(e, t, n, l, s, a, r) {
+function $u(e, t, n, l, s, r, a) {
   let u = [], p = Ut.get(s) || 0;
-  n = r ? n : he(Cl(n, s), p);
+  n = a ? n : he(Cl(n, s), p);
   for (let h = n; h <= l; h = he(h + s, p))
     u.push(Object.is(h, -0) ? 0 : h);
   return u;
 }
-function As(e, t, n, l, s, a, r) {
-  const u = [], p = e.scales[e.axes[t].scale].log, h = p == 10 ? Ot : ji, x = it(h(n));
-  s = On(p, x), p == 10 && (s = on[yt(s, on)]);
+function As(e, t, n, l, s, r, a) {
+  const u = [], p = e.scales[e.axes[t].scale].log, h = p == 10 ? Ot : ji, k = it(h(n));
+  s = On(p, k), p == 10 && (s = on[yt(s, on)]);
   let g = n, w = s * p;
   p == 10 && (w = on[yt(w, on)]);
   do
@@ -2002,25 +2021,25 @@ function As(e, t, n, l, s, a, r) {
   while (g <= l);
   return u;
 }
-function $u(e, t, n, l, s, a, r) {
-  let p = e.scales[e.axes[t].scale].asinh, h = l > p ? As(e, t, qe(p, n), l, s) : [p], x = l >= 0 && n <= 0 ? [0] : [];
-  return (n < -p ? As(e, t, qe(p, -l), -n, s) : [p]).reverse().map((w) => -w).concat(x, h);
+function Fu(e, t, n, l, s, r, a) {
+  let p = e.scales[e.axes[t].scale].asinh, h = l > p ? As(e, t, Ke(p, n), l, s) : [p], k = l >= 0 && n <= 0 ? [0] : [];
+  return (n < -p ? As(e, t, Ke(p, -l), -n, s) : [p]).reverse().map((w) => -w).concat(k, h);
 }
-const hr = /./, Fu = /[12357]/, Iu = /[125]/, pi = /1/, Ts = (e, t, n, l) => e.map((s, a) => t == 4 && s == 0 || a % l == 0 && n.test(s.toExponential()[s < 0 ? 1 : 0]) ? s : null);
-function Wu(e, t, n, l, s) {
-  let a = e.axes[n], r = a.scale, u = e.scales[r], p = e.valToPos, h = a._space, x = p(10, r), g = p(9, r) - x >= h ? hr : p(7, r) - x >= h ? Fu : p(5, r) - x >= h ? Iu : pi;
+const hr = /./, Iu = /[12357]/, Wu = /[125]/, pi = /1/, Ts = (e, t, n, l) => e.map((s, r) => t == 4 && s == 0 || r % l == 0 && n.test(s.toExponential()[s < 0 ? 1 : 0]) ? s : null);
+function Hu(e, t, n, l, s) {
+  let r = e.axes[n], a = r.scale, u = e.scales[a], p = e.valToPos, h = r._space, k = p(10, a), g = p(9, a) - k >= h ? hr : p(7, a) - k >= h ? Iu : p(5, a) - k >= h ? Wu : pi;
   if (g == pi) {
-    let w = Pe(p(1, r) - x);
+    let w = Re(p(1, a) - k);
     if (w < h)
       return Ts(t.slice().reverse(), u.distr, g, mt(h / w)).reverse();
   }
   return Ts(t, u.distr, g, 1);
 }
-function Hu(e, t, n, l, s) {
-  let a = e.axes[n], r = a.scale, u = a._space, p = e.valToPos, h = Pe(p(1, r) - p(2, r));
+function ju(e, t, n, l, s) {
+  let r = e.axes[n], a = r.scale, u = r._space, p = e.valToPos, h = Re(p(1, a) - p(2, a));
   return h < u ? Ts(t.slice().reverse(), 3, hr, mt(u / h)).reverse() : t;
 }
-function ju(e, t, n, l) {
+function Uu(e, t, n, l) {
   return l == null ? $s : t == null ? "" : Hs(t);
 }
 const hi = {
@@ -2046,12 +2065,12 @@ const hi = {
   lineGap: pr,
   rotate: 0
 };
-function Uu(e, t) {
+function Yu(e, t) {
   let n = 3 + (e || 1) * 2;
   return he(n * t, 3);
 }
-function Yu(e, t) {
-  let { scale: n, idxs: l } = e.series[0], s = e._data[0], a = e.valToPos(s[l[0]], n, !0), r = e.valToPos(s[l[1]], n, !0), u = Pe(r - a), p = e.series[t], h = u / (p.points.space * re);
+function qu(e, t) {
+  let { scale: n, idxs: l } = e.series[0], s = e._data[0], r = e.valToPos(s[l[0]], n, !0), a = e.valToPos(s[l[1]], n, !0), u = Re(a - r), p = e.series[t], h = u / (p.points.space * re);
   return l[1] - l[0] <= h;
 }
 const di = {
@@ -2080,7 +2099,7 @@ const di = {
   gaps: dr,
   alpha: 1,
   points: {
-    show: Yu,
+    show: qu,
     filter: null
     //  paths:
     //	stroke: "#000",
@@ -2098,11 +2117,11 @@ const di = {
   path: null,
   clip: null
 };
-function qu(e, t, n, l, s) {
+function Ku(e, t, n, l, s) {
   return n / 10;
 }
 const mr = {
-  time: vc,
+  time: kc,
   auto: !0,
   distr: 1,
   log: 10,
@@ -2111,7 +2130,7 @@ const mr = {
   max: null,
   dir: 1,
   ori: 0
-}, Ku = Ae({}, mr, {
+}, Ju = Ae({}, mr, {
   time: !1,
   ori: 1
 }), wi = {};
@@ -2126,57 +2145,57 @@ function gr(e, t) {
     unsub(l) {
       n.plots = n.plots.filter((s) => s != l);
     },
-    pub(l, s, a, r, u, p, h) {
-      for (let x = 0; x < n.plots.length; x++)
-        n.plots[x] != s && n.plots[x].pub(l, s, a, r, u, p, h);
+    pub(l, s, r, a, u, p, h) {
+      for (let k = 0; k < n.plots.length; k++)
+        n.plots[k] != s && n.plots[k].pub(l, s, r, a, u, p, h);
     }
   }, e != null && (wi[e] = n)), n;
 }
-const Vn = 1, Es = 2;
-function pn(e, t, n) {
-  const l = e.mode, s = e.series[t], a = l == 2 ? e._data[t] : e._data, r = e.scales, u = e.bbox;
-  let p = a[0], h = l == 2 ? a[1] : a[t], x = l == 2 ? r[s.facets[0].scale] : r[e.series[0].scale], g = l == 2 ? r[s.facets[1].scale] : r[s.scale], w = u.left, A = u.top, L = u.width, B = u.height, V = e.valToPosH, F = e.valToPosV;
-  return x.ori == 0 ? n(
+const Vn = 1, Ls = 2;
+function hn(e, t, n) {
+  const l = e.mode, s = e.series[t], r = l == 2 ? e._data[t] : e._data, a = e.scales, u = e.bbox;
+  let p = r[0], h = l == 2 ? r[1] : r[t], k = l == 2 ? a[s.facets[0].scale] : a[e.series[0].scale], g = l == 2 ? a[s.facets[1].scale] : a[s.scale], w = u.left, A = u.top, E = u.width, B = u.height, V = e.valToPosH, F = e.valToPosV;
+  return k.ori == 0 ? n(
     s,
     p,
     h,
-    x,
+    k,
     g,
     V,
     F,
     w,
     A,
-    L,
+    E,
     B,
     Ol,
     Fn,
     Gl,
     br,
-    xr
+    kr
   ) : n(
     s,
     p,
     h,
-    x,
+    k,
     g,
     F,
     V,
     A,
     w,
     B,
-    L,
+    E,
     Nl,
     In,
     Qs,
     vr,
-    kr
+    xr
   );
 }
 function Js(e, t) {
   let n = 0, l = 0, s = oe(e.bands, js);
-  for (let a = 0; a < s.length; a++) {
-    let r = s[a];
-    r.series[0] == t ? n = r.dir : r.series[1] == t && (r.dir == 1 ? l |= 1 : l |= 2);
+  for (let r = 0; r < s.length; r++) {
+    let a = s[r];
+    a.series[0] == t ? n = a.dir : a.series[1] == t && (a.dir == 1 ? l |= 1 : l |= 2);
   }
   return [
     n,
@@ -2192,43 +2211,43 @@ function Js(e, t) {
     )
   ];
 }
-function Ju(e, t, n, l, s) {
-  let a = e.mode, r = e.series[t], u = a == 2 ? r.facets[1].scale : r.scale, p = e.scales[u];
+function Zu(e, t, n, l, s) {
+  let r = e.mode, a = e.series[t], u = r == 2 ? a.facets[1].scale : a.scale, p = e.scales[u];
   return s == -1 ? p.min : s == 1 ? p.max : p.distr == 3 ? p.dir == 1 ? p.min : p.max : 0;
 }
-function Nt(e, t, n, l, s, a) {
-  return pn(e, t, (r, u, p, h, x, g, w, A, L, B, V) => {
-    let F = r.pxRound;
+function Nt(e, t, n, l, s, r) {
+  return hn(e, t, (a, u, p, h, k, g, w, A, E, B, V) => {
+    let F = a.pxRound;
     const S = h.dir * (h.ori == 0 ? 1 : -1), y = h.ori == 0 ? Fn : In;
     let T, J;
     S == 1 ? (T = n, J = l) : (T = l, J = n);
-    let z = F(g(u[T], h, B, A)), Z = F(w(p[T], x, V, L)), Y = F(g(u[J], h, B, A)), ee = F(w(a == 1 ? x.max : x.min, x, V, L)), U = new Path2D(s);
+    let z = F(g(u[T], h, B, A)), Z = F(w(p[T], k, V, E)), Y = F(g(u[J], h, B, A)), ee = F(w(r == 1 ? k.max : k.min, k, V, E)), U = new Path2D(s);
     return y(U, Y, ee), y(U, z, ee), y(U, z, Z), U;
   });
 }
-function Bl(e, t, n, l, s, a) {
-  let r = null;
+function Bl(e, t, n, l, s, r) {
+  let a = null;
   if (e.length > 0) {
-    r = new Path2D();
+    a = new Path2D();
     const u = t == 0 ? Gl : Qs;
     let p = n;
     for (let g = 0; g < e.length; g++) {
       let w = e[g];
       if (w[1] > w[0]) {
         let A = w[0] - p;
-        A > 0 && u(r, p, l, A, l + a), p = w[1];
+        A > 0 && u(a, p, l, A, l + r), p = w[1];
       }
     }
-    let h = n + s - p, x = 10;
-    h > 0 && u(r, p, l - x / 2, h, l + a + x);
+    let h = n + s - p, k = 10;
+    h > 0 && u(a, p, l - k / 2, h, l + r + k);
   }
-  return r;
+  return a;
 }
-function Zu(e, t, n) {
+function Qu(e, t, n) {
   let l = e[e.length - 1];
   l && l[0] == t ? l[1] = n : e.push([t, n]);
 }
-function Zs(e, t, n, l, s, a, r) {
+function Zs(e, t, n, l, s, r, a) {
   let u = [], p = e.length;
   for (let h = s == 1 ? n : l; h >= n && h <= l; h += s)
     if (t[h] === null) {
@@ -2239,28 +2258,28 @@ function Zs(e, t, n, l, s, a, r) {
       else
         for (; --h >= n && t[h] === null; )
           w = h;
-      let A = a(e[g]), L = w == g ? A : a(e[w]), B = g - s;
-      A = r <= 0 && B >= 0 && B < p ? a(e[B]) : A;
+      let A = r(e[g]), E = w == g ? A : r(e[w]), B = g - s;
+      A = a <= 0 && B >= 0 && B < p ? r(e[B]) : A;
       let F = w + s;
-      L = r >= 0 && F >= 0 && F < p ? a(e[F]) : L, L >= A && u.push([A, L]);
+      E = a >= 0 && F >= 0 && F < p ? r(e[F]) : E, E >= A && u.push([A, E]);
     }
   return u;
 }
 function bi(e) {
-  return e == 0 ? Yi : e == 1 ? Le : (t) => sn(t, e);
+  return e == 0 ? Yi : e == 1 ? Ee : (t) => sn(t, e);
 }
 function wr(e) {
-  let t = e == 0 ? Ol : Nl, n = e == 0 ? (s, a, r, u, p, h) => {
-    s.arcTo(a, r, u, p, h);
-  } : (s, a, r, u, p, h) => {
-    s.arcTo(r, a, p, u, h);
-  }, l = e == 0 ? (s, a, r, u, p) => {
-    s.rect(a, r, u, p);
-  } : (s, a, r, u, p) => {
-    s.rect(r, a, p, u);
+  let t = e == 0 ? Ol : Nl, n = e == 0 ? (s, r, a, u, p, h) => {
+    s.arcTo(r, a, u, p, h);
+  } : (s, r, a, u, p, h) => {
+    s.arcTo(a, r, p, u, h);
+  }, l = e == 0 ? (s, r, a, u, p) => {
+    s.rect(r, a, u, p);
+  } : (s, r, a, u, p) => {
+    s.rect(a, r, p, u);
   };
-  return (s, a, r, u, p, h = 0, x = 0) => {
-    h == 0 && x == 0 ? l(s, a, r, u, p) : (h = _t(h, u / 2, p / 2), x = _t(x, u / 2, p / 2), t(s, a + h, r), n(s, a + u, r, a + u, r + p, h), n(s, a + u, r + p, a, r + p, x), n(s, a, r + p, a, r, x), n(s, a, r, a + u, r, h), s.closePath());
+  return (s, r, a, u, p, h = 0, k = 0) => {
+    h == 0 && k == 0 ? l(s, r, a, u, p) : (h = _t(h, u / 2, p / 2), k = _t(k, u / 2, p / 2), t(s, r + h, a), n(s, r + u, a, r + u, a + p, h), n(s, r + u, a + p, r, a + p, k), n(s, r, a + p, r, a, k), n(s, r, a, r + u, a, h), s.closePath());
   };
 }
 const Ol = (e, t, n) => {
@@ -2271,36 +2290,36 @@ const Ol = (e, t, n) => {
   e.lineTo(t, n);
 }, In = (e, t, n) => {
   e.lineTo(n, t);
-}, Gl = wr(0), Qs = wr(1), br = (e, t, n, l, s, a) => {
-  e.arc(t, n, l, s, a);
-}, vr = (e, t, n, l, s, a) => {
-  e.arc(n, t, l, s, a);
-}, xr = (e, t, n, l, s, a, r) => {
-  e.bezierCurveTo(t, n, l, s, a, r);
-}, kr = (e, t, n, l, s, a, r) => {
-  e.bezierCurveTo(n, t, s, l, r, a);
+}, Gl = wr(0), Qs = wr(1), br = (e, t, n, l, s, r) => {
+  e.arc(t, n, l, s, r);
+}, vr = (e, t, n, l, s, r) => {
+  e.arc(n, t, l, s, r);
+}, kr = (e, t, n, l, s, r, a) => {
+  e.bezierCurveTo(t, n, l, s, r, a);
+}, xr = (e, t, n, l, s, r, a) => {
+  e.bezierCurveTo(n, t, s, l, a, r);
 };
 function yr(e) {
-  return (t, n, l, s, a) => pn(t, n, (r, u, p, h, x, g, w, A, L, B, V) => {
-    let { pxRound: F, points: S } = r, y, T;
+  return (t, n, l, s, r) => hn(t, n, (a, u, p, h, k, g, w, A, E, B, V) => {
+    let { pxRound: F, points: S } = a, y, T;
     h.ori == 0 ? (y = Ol, T = br) : (y = Nl, T = vr);
     const J = he(S.width * re, 3);
-    let z = (S.size - S.width) / 2 * re, Z = he(z * 2, 3), Y = new Path2D(), ee = new Path2D(), { left: U, top: E, width: K, height: O } = t.bbox;
+    let z = (S.size - S.width) / 2 * re, Z = he(z * 2, 3), Y = new Path2D(), ee = new Path2D(), { left: U, top: L, width: K, height: O } = t.bbox;
     Gl(
       ee,
       U - Z,
-      E - Z,
+      L - Z,
       K + Z * 2,
       O + Z * 2
     );
     const H = (I) => {
       if (p[I] != null) {
-        let ne = F(g(u[I], h, B, A)), $ = F(w(p[I], x, V, L));
+        let ne = F(g(u[I], h, B, A)), $ = F(w(p[I], k, V, E));
         y(Y, ne + z, $), T(Y, ne, $, z, 0, Ml * 2);
       }
     };
-    if (a)
-      a.forEach(H);
+    if (r)
+      r.forEach(H);
     else
       for (let I = l; I <= s; I++)
         H(I);
@@ -2308,156 +2327,156 @@ function yr(e) {
       stroke: J > 0 ? Y : null,
       fill: Y,
       clip: ee,
-      flags: Vn | Es
+      flags: Vn | Ls
     };
   });
 }
 function _r(e) {
-  return (t, n, l, s, a, r) => {
-    l != s && (a != l && r != l && e(t, n, l), a != s && r != s && e(t, n, s), e(t, n, r));
+  return (t, n, l, s, r, a) => {
+    l != s && (r != l && a != l && e(t, n, l), r != s && a != s && e(t, n, s), e(t, n, a));
   };
 }
-const Qu = _r(Fn), Xu = _r(In);
+const Xu = _r(Fn), ef = _r(In);
 function Sr(e) {
   const t = oe(e?.alignGaps, 0);
-  return (n, l, s, a) => pn(n, l, (r, u, p, h, x, g, w, A, L, B, V) => {
-    [s, a] = Rl(p, s, a);
-    let F = r.pxRound, S = (O) => F(g(O, h, B, A)), y = (O) => F(w(O, x, V, L)), T, J;
-    h.ori == 0 ? (T = Fn, J = Qu) : (T = In, J = Xu);
+  return (n, l, s, r) => hn(n, l, (a, u, p, h, k, g, w, A, E, B, V) => {
+    [s, r] = Pl(p, s, r);
+    let F = a.pxRound, S = (O) => F(g(O, h, B, A)), y = (O) => F(w(O, k, V, E)), T, J;
+    h.ori == 0 ? (T = Fn, J = Xu) : (T = In, J = ef);
     const z = h.dir * (h.ori == 0 ? 1 : -1), Z = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Vn }, Y = Z.stroke;
     let ee = !1;
-    if (a - s >= B * 4) {
-      let O = (N) => n.posToVal(N, h.key, !0), H = null, I = null, ne, $, Je, ve = S(u[z == 1 ? s : a]), le = S(u[s]), ue = S(u[a]), Q = O(z == 1 ? le + 1 : ue - 1);
-      for (let N = z == 1 ? s : a; N >= s && N <= a; N += z) {
-        let Te = u[N], xe = (z == 1 ? Te < Q : Te > Q) ? ve : S(Te), ae = p[N];
-        xe == ve ? ae != null ? ($ = ae, H == null ? (T(Y, xe, y($)), ne = H = I = $) : $ < H ? H = $ : $ > I && (I = $)) : ae === null && (ee = !0) : (H != null && J(Y, ve, y(H), y(I), y(ne), y($)), ae != null ? ($ = ae, T(Y, xe, y($)), H = I = ne = $) : (H = I = null, ae === null && (ee = !0)), ve = xe, Q = O(ve + z));
+    if (r - s >= B * 4) {
+      let O = (N) => n.posToVal(N, h.key, !0), H = null, I = null, ne, $, Ze, ve = S(u[z == 1 ? s : r]), le = S(u[s]), ue = S(u[r]), Q = O(z == 1 ? le + 1 : ue - 1);
+      for (let N = z == 1 ? s : r; N >= s && N <= r; N += z) {
+        let Te = u[N], ke = (z == 1 ? Te < Q : Te > Q) ? ve : S(Te), ae = p[N];
+        ke == ve ? ae != null ? ($ = ae, H == null ? (T(Y, ke, y($)), ne = H = I = $) : $ < H ? H = $ : $ > I && (I = $)) : ae === null && (ee = !0) : (H != null && J(Y, ve, y(H), y(I), y(ne), y($)), ae != null ? ($ = ae, T(Y, ke, y($)), H = I = ne = $) : (H = I = null, ae === null && (ee = !0)), ve = ke, Q = O(ve + z));
       }
-      H != null && H != I && Je != ve && J(Y, ve, y(H), y(I), y(ne), y($));
+      H != null && H != I && Ze != ve && J(Y, ve, y(H), y(I), y(ne), y($));
     } else
-      for (let O = z == 1 ? s : a; O >= s && O <= a; O += z) {
+      for (let O = z == 1 ? s : r; O >= s && O <= r; O += z) {
         let H = p[O];
         H === null ? ee = !0 : H != null && T(Y, S(u[O]), y(H));
       }
-    let [E, K] = Js(n, l);
-    if (r.fill != null || E != 0) {
-      let O = Z.fill = new Path2D(Y), H = r.fillTo(n, l, r.min, r.max, E), I = y(H), ne = S(u[s]), $ = S(u[a]);
+    let [L, K] = Js(n, l);
+    if (a.fill != null || L != 0) {
+      let O = Z.fill = new Path2D(Y), H = a.fillTo(n, l, a.min, a.max, L), I = y(H), ne = S(u[s]), $ = S(u[r]);
       z == -1 && ([$, ne] = [ne, $]), T(O, $, I), T(O, ne, I);
     }
-    if (!r.spanGaps) {
+    if (!a.spanGaps) {
       let O = [];
-      ee && O.push(...Zs(u, p, s, a, z, S, t)), Z.gaps = O = r.gaps(n, l, s, a, O), Z.clip = Bl(O, h.ori, A, L, B, V);
+      ee && O.push(...Zs(u, p, s, r, z, S, t)), Z.gaps = O = a.gaps(n, l, s, r, O), Z.clip = Bl(O, h.ori, A, E, B, V);
     }
     return K != 0 && (Z.band = K == 2 ? [
-      Nt(n, l, s, a, Y, -1),
-      Nt(n, l, s, a, Y, 1)
-    ] : Nt(n, l, s, a, Y, K)), Z;
+      Nt(n, l, s, r, Y, -1),
+      Nt(n, l, s, r, Y, 1)
+    ] : Nt(n, l, s, r, Y, K)), Z;
   });
 }
-function ef(e) {
+function tf(e) {
   const t = oe(e.align, 1), n = oe(e.ascDesc, !1), l = oe(e.alignGaps, 0), s = oe(e.extend, !1);
-  return (a, r, u, p) => pn(a, r, (h, x, g, w, A, L, B, V, F, S, y) => {
-    [u, p] = Rl(g, u, p);
-    let T = h.pxRound, { left: J, width: z } = a.bbox, Z = (le) => T(L(le, w, S, V)), Y = (le) => T(B(le, A, y, F)), ee = w.ori == 0 ? Fn : In;
-    const U = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Vn }, E = U.stroke, K = w.dir * (w.ori == 0 ? 1 : -1);
-    let O = Y(g[K == 1 ? u : p]), H = Z(x[K == 1 ? u : p]), I = H, ne = H;
-    s && t == -1 && (ne = J, ee(E, ne, O)), ee(E, H, O);
+  return (r, a, u, p) => hn(r, a, (h, k, g, w, A, E, B, V, F, S, y) => {
+    [u, p] = Pl(g, u, p);
+    let T = h.pxRound, { left: J, width: z } = r.bbox, Z = (le) => T(E(le, w, S, V)), Y = (le) => T(B(le, A, y, F)), ee = w.ori == 0 ? Fn : In;
+    const U = { stroke: new Path2D(), fill: null, clip: null, band: null, gaps: null, flags: Vn }, L = U.stroke, K = w.dir * (w.ori == 0 ? 1 : -1);
+    let O = Y(g[K == 1 ? u : p]), H = Z(k[K == 1 ? u : p]), I = H, ne = H;
+    s && t == -1 && (ne = J, ee(L, ne, O)), ee(L, H, O);
     for (let le = K == 1 ? u : p; le >= u && le <= p; le += K) {
       let ue = g[le];
       if (ue == null)
         continue;
-      let Q = Z(x[le]), N = Y(ue);
-      t == 1 ? ee(E, Q, O) : ee(E, I, N), ee(E, Q, N), O = N, I = Q;
+      let Q = Z(k[le]), N = Y(ue);
+      t == 1 ? ee(L, Q, O) : ee(L, I, N), ee(L, Q, N), O = N, I = Q;
     }
     let $ = I;
-    s && t == 1 && ($ = J + z, ee(E, $, O));
-    let [Je, ve] = Js(a, r);
-    if (h.fill != null || Je != 0) {
-      let le = U.fill = new Path2D(E), ue = h.fillTo(a, r, h.min, h.max, Je), Q = Y(ue);
+    s && t == 1 && ($ = J + z, ee(L, $, O));
+    let [Ze, ve] = Js(r, a);
+    if (h.fill != null || Ze != 0) {
+      let le = U.fill = new Path2D(L), ue = h.fillTo(r, a, h.min, h.max, Ze), Q = Y(ue);
       ee(le, $, Q), ee(le, ne, Q);
     }
     if (!h.spanGaps) {
       let le = [];
-      le.push(...Zs(x, g, u, p, K, Z, l));
+      le.push(...Zs(k, g, u, p, K, Z, l));
       let ue = h.width * re / 2, Q = n || t == 1 ? ue : -ue, N = n || t == -1 ? -ue : ue;
       le.forEach((Te) => {
         Te[0] += Q, Te[1] += N;
-      }), U.gaps = le = h.gaps(a, r, u, p, le), U.clip = Bl(le, w.ori, V, F, S, y);
+      }), U.gaps = le = h.gaps(r, a, u, p, le), U.clip = Bl(le, w.ori, V, F, S, y);
     }
     return ve != 0 && (U.band = ve == 2 ? [
-      Nt(a, r, u, p, E, -1),
-      Nt(a, r, u, p, E, 1)
-    ] : Nt(a, r, u, p, E, ve)), U;
+      Nt(r, a, u, p, L, -1),
+      Nt(r, a, u, p, L, 1)
+    ] : Nt(r, a, u, p, L, ve)), U;
   });
 }
-function vi(e, t, n, l, s, a, r = pe) {
+function vi(e, t, n, l, s, r, a = pe) {
   if (e.length > 1) {
     let u = null;
     for (let p = 0, h = 1 / 0; p < e.length; p++)
       if (t[p] !== void 0) {
         if (u != null) {
-          let x = Pe(e[p] - e[u]);
-          x < h && (h = x, r = Pe(n(e[p], l, s, a) - n(e[u], l, s, a)));
+          let k = Re(e[p] - e[u]);
+          k < h && (h = k, a = Re(n(e[p], l, s, r) - n(e[u], l, s, r)));
         }
         u = p;
       }
   }
-  return r;
+  return a;
 }
-function tf(e) {
+function nf(e) {
   e = e || sl;
   const t = oe(e.size, [0.6, pe, 1]), n = e.align || 0, l = e.gap || 0;
   let s = e.radius;
   s = // [valueRadius, baselineRadius]
   s == null ? [0, 0] : typeof s == "number" ? [s, 0] : s;
-  const a = te(s), r = 1 - t[0], u = oe(t[1], pe), p = oe(t[2], 1), h = oe(e.disp, sl), x = oe(e.each, (A) => {
+  const r = te(s), a = 1 - t[0], u = oe(t[1], pe), p = oe(t[2], 1), h = oe(e.disp, sl), k = oe(e.each, (A) => {
   }), { fill: g, stroke: w } = h;
-  return (A, L, B, V) => pn(A, L, (F, S, y, T, J, z, Z, Y, ee, U, E) => {
-    let K = F.pxRound, O = n, H = l * re, I = u * re, ne = p * re, $, Je;
-    T.ori == 0 ? [$, Je] = a(A, L) : [Je, $] = a(A, L);
+  return (A, E, B, V) => hn(A, E, (F, S, y, T, J, z, Z, Y, ee, U, L) => {
+    let K = F.pxRound, O = n, H = l * re, I = u * re, ne = p * re, $, Ze;
+    T.ori == 0 ? [$, Ze] = r(A, E) : [Ze, $] = r(A, E);
     const ve = T.dir * (T.ori == 0 ? 1 : -1);
-    let le = T.ori == 0 ? Gl : Qs, ue = T.ori == 0 ? x : (D, de, Ee, gn, Jt, Mt, Zt) => {
-      x(D, de, Ee, Jt, gn, Zt, Mt);
-    }, Q = oe(A.bands, js).find((D) => D.series[0] == L), N = Q != null ? Q.dir : 0, Te = F.fillTo(A, L, F.min, F.max, N), We = K(Z(Te, J, E, ee)), xe, ae, gt, et = U, ye = K(F.width * re), St = !1, Ct = null, at = null, Gt = null, hn = null;
-    g != null && (ye == 0 || w != null) && (St = !0, Ct = g.values(A, L, B, V), at = /* @__PURE__ */ new Map(), new Set(Ct).forEach((D) => {
+    let le = T.ori == 0 ? Gl : Qs, ue = T.ori == 0 ? k : (D, de, Le, wn, Jt, Mt, Zt) => {
+      k(D, de, Le, Jt, wn, Zt, Mt);
+    }, Q = oe(A.bands, js).find((D) => D.series[0] == E), N = Q != null ? Q.dir : 0, Te = F.fillTo(A, E, F.min, F.max, N), We = K(Z(Te, J, L, ee)), ke, ae, gt, et = U, ye = K(F.width * re), St = !1, Ct = null, at = null, Gt = null, dn = null;
+    g != null && (ye == 0 || w != null) && (St = !0, Ct = g.values(A, E, B, V), at = /* @__PURE__ */ new Map(), new Set(Ct).forEach((D) => {
       D != null && at.set(D, new Path2D());
-    }), ye > 0 && (Gt = w.values(A, L, B, V), hn = /* @__PURE__ */ new Map(), new Set(Gt).forEach((D) => {
-      D != null && hn.set(D, new Path2D());
+    }), ye > 0 && (Gt = w.values(A, E, B, V), dn = /* @__PURE__ */ new Map(), new Set(Gt).forEach((D) => {
+      D != null && dn.set(D, new Path2D());
     })));
-    let { x0: dn, size: Wn } = h;
-    if (dn != null && Wn != null) {
-      O = 1, S = dn.values(A, L, B, V), dn.unit == 2 && (S = S.map((Ee) => A.posToVal(Y + Ee * U, T.key, !0)));
-      let D = Wn.values(A, L, B, V);
+    let { x0: mn, size: Wn } = h;
+    if (mn != null && Wn != null) {
+      O = 1, S = mn.values(A, E, B, V), mn.unit == 2 && (S = S.map((Le) => A.posToVal(Y + Le * U, T.key, !0)));
+      let D = Wn.values(A, E, B, V);
       Wn.unit == 2 ? ae = D[0] * U : ae = z(D[0], T, U, Y) - z(0, T, U, Y), et = vi(S, y, z, T, U, Y, et), gt = et - ae + H;
     } else
-      et = vi(S, y, z, T, U, Y, et), gt = et * r + H, ae = et - gt;
+      et = vi(S, y, z, T, U, Y, et), gt = et * a + H, ae = et - gt;
     gt < 1 && (gt = 0), ye >= ae / 2 && (ye = 0), gt < 5 && (K = Yi);
     let cl = gt > 0, qt = et - gt - (cl ? ye : 0);
-    ae = K(Ms(qt, ne, I)), xe = (O == 0 ? ae / 2 : O == ve ? 0 : ae) - O * ve * ((O == 0 ? H / 2 : 0) + (cl ? ye / 2 : 0));
-    const He = { stroke: null, fill: null, clip: null, band: null, gaps: null, flags: 0 }, mn = St ? null : new Path2D();
+    ae = K(Ms(qt, ne, I)), ke = (O == 0 ? ae / 2 : O == ve ? 0 : ae) - O * ve * ((O == 0 ? H / 2 : 0) + (cl ? ye / 2 : 0));
+    const He = { stroke: null, fill: null, clip: null, band: null, gaps: null, flags: 0 }, gn = St ? null : new Path2D();
     let zt = null;
     if (Q != null)
       zt = A.data[Q.series[1]];
     else {
       let { y0: D, y1: de } = h;
-      D != null && de != null && (y = de.values(A, L, B, V), zt = D.values(A, L, B, V));
+      D != null && de != null && (y = de.values(A, E, B, V), zt = D.values(A, E, B, V));
     }
-    let Kt = $ * ae, q = Je * ae;
+    let Kt = $ * ae, q = Ze * ae;
     for (let D = ve == 1 ? B : V; D >= B && D <= V; D += ve) {
       let de = y[D];
       if (de == null)
         continue;
       if (zt != null) {
-        let Ze = zt[D] ?? 0;
-        if (de - Ze == 0)
+        let Qe = zt[D] ?? 0;
+        if (de - Qe == 0)
           continue;
-        We = Z(Ze, J, E, ee);
+        We = Z(Qe, J, L, ee);
       }
-      let Ee = T.distr != 2 || h != null ? S[D] : D, gn = z(Ee, T, U, Y), Jt = Z(oe(de, Te), J, E, ee), Mt = K(gn - xe), Zt = K(qe(Jt, We)), tt = K(_t(Jt, We)), ct = Zt - tt;
+      let Le = T.distr != 2 || h != null ? S[D] : D, wn = z(Le, T, U, Y), Jt = Z(oe(de, Te), J, L, ee), Mt = K(wn - ke), Zt = K(Ke(Jt, We)), tt = K(_t(Jt, We)), ct = Zt - tt;
       if (de != null) {
-        let Ze = de < 0 ? q : Kt, wt = de < 0 ? Kt : q;
-        St ? (ye > 0 && Gt[D] != null && le(hn.get(Gt[D]), Mt, tt + it(ye / 2), ae, qe(0, ct - ye), Ze, wt), Ct[D] != null && le(at.get(Ct[D]), Mt, tt + it(ye / 2), ae, qe(0, ct - ye), Ze, wt)) : le(mn, Mt, tt + it(ye / 2), ae, qe(0, ct - ye), Ze, wt), ue(
+        let Qe = de < 0 ? q : Kt, wt = de < 0 ? Kt : q;
+        St ? (ye > 0 && Gt[D] != null && le(dn.get(Gt[D]), Mt, tt + it(ye / 2), ae, Ke(0, ct - ye), Qe, wt), Ct[D] != null && le(at.get(Ct[D]), Mt, tt + it(ye / 2), ae, Ke(0, ct - ye), Qe, wt)) : le(gn, Mt, tt + it(ye / 2), ae, Ke(0, ct - ye), Qe, wt), ue(
           A,
-          L,
+          E,
           D,
           Mt - ye / 2,
           tt,
@@ -2466,57 +2485,57 @@ function tf(e) {
         );
       }
     }
-    return ye > 0 ? He.stroke = St ? hn : mn : St || (He._fill = F.width == 0 ? F._fill : F._stroke ?? F._fill, He.width = 0), He.fill = St ? at : mn, He;
+    return ye > 0 ? He.stroke = St ? dn : gn : St || (He._fill = F.width == 0 ? F._fill : F._stroke ?? F._fill, He.width = 0), He.fill = St ? at : gn, He;
   });
 }
-function nf(e, t) {
+function lf(e, t) {
   const n = oe(t?.alignGaps, 0);
-  return (l, s, a, r) => pn(l, s, (u, p, h, x, g, w, A, L, B, V, F) => {
-    [a, r] = Rl(h, a, r);
-    let S = u.pxRound, y = ($) => S(w($, x, V, L)), T = ($) => S(A($, g, F, B)), J, z, Z;
-    x.ori == 0 ? (J = Ol, Z = Fn, z = xr) : (J = Nl, Z = In, z = kr);
-    const Y = x.dir * (x.ori == 0 ? 1 : -1);
-    let ee = y(p[Y == 1 ? a : r]), U = ee, E = [], K = [];
-    for (let $ = Y == 1 ? a : r; $ >= a && $ <= r; $ += Y)
+  return (l, s, r, a) => hn(l, s, (u, p, h, k, g, w, A, E, B, V, F) => {
+    [r, a] = Pl(h, r, a);
+    let S = u.pxRound, y = ($) => S(w($, k, V, E)), T = ($) => S(A($, g, F, B)), J, z, Z;
+    k.ori == 0 ? (J = Ol, Z = Fn, z = kr) : (J = Nl, Z = In, z = xr);
+    const Y = k.dir * (k.ori == 0 ? 1 : -1);
+    let ee = y(p[Y == 1 ? r : a]), U = ee, L = [], K = [];
+    for (let $ = Y == 1 ? r : a; $ >= r && $ <= a; $ += Y)
       if (h[$] != null) {
         let ve = p[$], le = y(ve);
-        E.push(U = le), K.push(T(h[$]));
+        L.push(U = le), K.push(T(h[$]));
       }
-    const O = { stroke: e(E, K, J, Z, z, S), fill: null, clip: null, band: null, gaps: null, flags: Vn }, H = O.stroke;
+    const O = { stroke: e(L, K, J, Z, z, S), fill: null, clip: null, band: null, gaps: null, flags: Vn }, H = O.stroke;
     let [I, ne] = Js(l, s);
     if (u.fill != null || I != 0) {
-      let $ = O.fill = new Path2D(H), Je = u.fillTo(l, s, u.min, u.max, I), ve = T(Je);
+      let $ = O.fill = new Path2D(H), Ze = u.fillTo(l, s, u.min, u.max, I), ve = T(Ze);
       Z($, U, ve), Z($, ee, ve);
     }
     if (!u.spanGaps) {
       let $ = [];
-      $.push(...Zs(p, h, a, r, Y, y, n)), O.gaps = $ = u.gaps(l, s, a, r, $), O.clip = Bl($, x.ori, L, B, V, F);
+      $.push(...Zs(p, h, r, a, Y, y, n)), O.gaps = $ = u.gaps(l, s, r, a, $), O.clip = Bl($, k.ori, E, B, V, F);
     }
     return ne != 0 && (O.band = ne == 2 ? [
-      Nt(l, s, a, r, H, -1),
-      Nt(l, s, a, r, H, 1)
-    ] : Nt(l, s, a, r, H, ne)), O;
+      Nt(l, s, r, a, H, -1),
+      Nt(l, s, r, a, H, 1)
+    ] : Nt(l, s, r, a, H, ne)), O;
   });
 }
-function lf(e) {
-  return nf(sf, e);
+function sf(e) {
+  return lf(of, e);
 }
-function sf(e, t, n, l, s, a) {
-  const r = e.length;
-  if (r < 2)
+function of(e, t, n, l, s, r) {
+  const a = e.length;
+  if (a < 2)
     return null;
   const u = new Path2D();
-  if (n(u, e[0], t[0]), r == 2)
+  if (n(u, e[0], t[0]), a == 2)
     l(u, e[1], t[1]);
   else {
-    let p = Array(r), h = Array(r - 1), x = Array(r - 1), g = Array(r - 1);
-    for (let w = 0; w < r - 1; w++)
-      x[w] = t[w + 1] - t[w], g[w] = e[w + 1] - e[w], h[w] = x[w] / g[w];
+    let p = Array(a), h = Array(a - 1), k = Array(a - 1), g = Array(a - 1);
+    for (let w = 0; w < a - 1; w++)
+      k[w] = t[w + 1] - t[w], g[w] = e[w + 1] - e[w], h[w] = k[w] / g[w];
     p[0] = h[0];
-    for (let w = 1; w < r - 1; w++)
+    for (let w = 1; w < a - 1; w++)
       h[w] === 0 || h[w - 1] === 0 || h[w - 1] > 0 != h[w] > 0 ? p[w] = 0 : (p[w] = 3 * (g[w - 1] + g[w]) / ((2 * g[w] + g[w - 1]) / h[w - 1] + (g[w] + 2 * g[w - 1]) / h[w]), isFinite(p[w]) || (p[w] = 0));
-    p[r - 1] = h[r - 2];
-    for (let w = 0; w < r - 1; w++)
+    p[a - 1] = h[a - 2];
+    for (let w = 0; w < a - 1; w++)
       s(
         u,
         e[w] + g[w] / 3,
@@ -2529,53 +2548,53 @@ function sf(e, t, n, l, s, a) {
   }
   return u;
 }
-const Ls = /* @__PURE__ */ new Set();
-function xi() {
-  for (let e of Ls)
+const Es = /* @__PURE__ */ new Set();
+function ki() {
+  for (let e of Es)
     e.syncRect(!0);
 }
-$n && (cn(Gc, Bn, xi), cn(Vc, Bn, xi, !0), cn(Al, Bn, () => {
+$n && (un(Vc, Bn, ki), un($c, Bn, ki, !0), un(Al, Bn, () => {
   Ie.pxRatio = re;
 }));
-const of = Sr(), rf = yr();
-function ki(e, t, n, l) {
-  return (l ? [e[0], e[1]].concat(e.slice(2)) : [e[0]].concat(e.slice(1))).map((a, r) => Ps(a, r, t, n));
+const rf = Sr(), af = yr();
+function xi(e, t, n, l) {
+  return (l ? [e[0], e[1]].concat(e.slice(2)) : [e[0]].concat(e.slice(1))).map((r, a) => Rs(r, a, t, n));
 }
-function af(e, t) {
+function cf(e, t) {
   return e.map((n, l) => l == 0 ? {} : Ae({}, t, n));
 }
-function Ps(e, t, n, l) {
+function Rs(e, t, n, l) {
   return Ae({}, t == 0 ? n : l, e);
 }
 function Mr(e, t, n) {
   return t == null ? Nn : [t, n];
 }
-const cf = Mr;
-function uf(e, t, n) {
+const uf = Mr;
+function ff(e, t, n) {
   return t == null ? Nn : Tl(t, n, Ws, !0);
 }
 function Ar(e, t, n, l) {
   return t == null ? Nn : Dl(t, n, e.scales[l].log, !1);
 }
-const ff = Ar;
+const pf = Ar;
 function Tr(e, t, n, l) {
   return t == null ? Nn : Is(t, n, e.scales[l].log, !1);
 }
-const pf = Tr;
-function hf(e, t, n, l, s) {
-  let a = qe(Xo(e), Xo(t)), r = t - e, u = yt(s / l * r, n);
+const hf = Tr;
+function df(e, t, n, l, s) {
+  let r = Ke(Xo(e), Xo(t)), a = t - e, u = yt(s / l * a, n);
   do {
-    let p = n[u], h = l * p / r;
-    if (h >= s && a + (p < 5 ? Ut.get(p) : 0) <= 17)
+    let p = n[u], h = l * p / a;
+    if (h >= s && r + (p < 5 ? Ut.get(p) : 0) <= 17)
       return [p, h];
   } while (++u < n.length);
   return [0, 0];
 }
 function yi(e) {
   let t, n;
-  return e = e.replace(/(\d+)px/, (l, s) => (t = Le((n = +s) * re)) + "px"), [e, t, n];
+  return e = e.replace(/(\d+)px/, (l, s) => (t = Ee((n = +s) * re)) + "px"), [e, t, n];
 }
-function df(e) {
+function mf(e) {
   e.show && [e.font, e.labelFont].forEach((t) => {
     let n = he(t[2] * re, 1);
     t[0] = t[0].replace(/[0-9.]+px/, n + "px"), t[1] = n;
@@ -2585,38 +2604,38 @@ function Ie(e, t, n) {
   const l = {
     mode: oe(e.mode, 1)
   }, s = l.mode;
-  function a(o, i, c, f) {
+  function r(o, i, c, f) {
     let d = i.valToPct(o);
     return f + c * (i.dir == -1 ? 1 - d : d);
   }
-  function r(o, i, c, f) {
+  function a(o, i, c, f) {
     let d = i.valToPct(o);
     return f + c * (i.dir == -1 ? d : 1 - d);
   }
   function u(o, i, c, f) {
-    return i.ori == 0 ? a(o, i, c, f) : r(o, i, c, f);
+    return i.ori == 0 ? r(o, i, c, f) : a(o, i, c, f);
   }
-  l.valToPosH = a, l.valToPosV = r;
+  l.valToPosH = r, l.valToPosV = a;
   let p = !1;
   l.status = 0;
   const h = l.root = dt(xc);
   if (e.id != null && (h.id = e.id), ot(h, e.class), e.title) {
-    let o = dt(_c, h);
+    let o = dt(Sc, h);
     o.textContent = e.title;
   }
-  const x = kt("canvas"), g = l.ctx = x.getContext("2d"), w = dt(Sc, h);
-  cn("click", w, (o) => {
-    o.target === L && (me != Tn || ke != En) && $e.click(l, o);
+  const k = xt("canvas"), g = l.ctx = k.getContext("2d"), w = dt(Mc, h);
+  un("click", w, (o) => {
+    o.target === E && (me != Ln || xe != En) && $e.click(l, o);
   }, !0);
-  const A = l.under = dt(Mc, w);
-  w.appendChild(x);
-  const L = l.over = dt(Ac, w);
+  const A = l.under = dt(Ac, w);
+  w.appendChild(k);
+  const E = l.over = dt(Tc, w);
   e = Gn(e);
   const B = +oe(e.pxAlign, 1), V = bi(B);
   (e.plugins || []).forEach((o) => {
     o.opts && (e = o.opts(l, e) || e);
   });
-  const F = e.ms || 1e-3, S = l.series = s == 1 ? ki(e.series || [], fi, gi, !1) : af(e.series || [null], mi), y = l.axes = ki(e.axes || [], ui, hi, !0), T = l.scales = {}, J = l.bands = e.bands || [];
+  const F = e.ms || 1e-3, S = l.series = s == 1 ? xi(e.series || [], fi, gi, !1) : cf(e.series || [null], mi), y = l.axes = xi(e.axes || [], ui, hi, !0), T = l.scales = {}, J = l.bands = e.bands || [];
   J.forEach((o) => {
     o.fill = te(o.fill || null), o.dir = oe(o.dir, -1);
   });
@@ -2627,8 +2646,8 @@ function Ie(e, t, n) {
   function ee(o) {
     const i = o.distr == 3 ? (c) => Ot(c > 0 ? c : o.clamp(l, c, o.min, o.max, o.key)) : o.distr == 4 ? (c) => ms(c, o.asinh) : o.distr == 100 ? (c) => o.fwd(c) : (c) => c;
     return (c) => {
-      let f = i(c), { _min: d, _max: m } = o, k = m - d;
-      return (f - d) / k;
+      let f = i(c), { _min: d, _max: m } = o, x = m - d;
+      return (f - d) / x;
     };
   }
   function U(o) {
@@ -2640,7 +2659,7 @@ function Ie(e, t, n) {
         let f = Ae({}, T[c.from], c, { key: o });
         f.valToPct = ee(f), T[o] = f;
       } else {
-        i = T[o] = Ae({}, o == z ? mr : Ku, c), i.key = o;
+        i = T[o] = Ae({}, o == z ? mr : Ju, c), i.key = o;
         let f = i.time, d = i.range, m = Ht(d);
         if ((o != z || s == 2 && !f) && (m && (d[0] == null || d[1] == null) && (d = {
           min: d[0] == null ? Jo : {
@@ -2654,10 +2673,10 @@ function Ie(e, t, n) {
             soft: d[1]
           }
         }, m = !1), !m && zl(d))) {
-          let k = d;
-          d = (_, M, P) => M == null ? Nn : Tl(M, P, k);
+          let x = d;
+          d = (_, M, R) => M == null ? Nn : Tl(M, R, x);
         }
-        i.range = te(d || (f ? cf : o == z ? i.distr == 3 ? ff : i.distr == 4 ? pf : Mr : i.distr == 3 ? Ar : i.distr == 4 ? Tr : uf)), i.auto = te(m ? !1 : i.auto), i.clamp = te(i.clamp || qu), i._min = i._max = null, i.valToPct = ee(i);
+        i.range = te(d || (f ? uf : o == z ? i.distr == 3 ? pf : i.distr == 4 ? hf : Mr : i.distr == 3 ? Ar : i.distr == 4 ? Tr : ff)), i.auto = te(m ? !1 : i.auto), i.clamp = te(i.clamp || Ku), i._min = i._max = null, i.valToPct = ee(i);
       }
     }
   }
@@ -2668,16 +2687,16 @@ function Ie(e, t, n) {
   });
   for (let o in e.scales)
     U(o);
-  const E = T[z], K = E.distr;
+  const L = T[z], K = L.distr;
   let O, H;
-  E.ori == 0 ? (ot(h, kc), O = a, H = r) : (ot(h, yc), O = r, H = a);
+  L.ori == 0 ? (ot(h, yc), O = r, H = a) : (ot(h, _c), O = a, H = r);
   const I = {};
   for (let o in T) {
     let i = T[o];
     (i.min != null || i.max != null) && (I[o] = { min: i.min, max: i.max }, i.min = i.max = null);
   }
-  const ne = e.tzDate || ((o) => new Date(Le(o / F))), $ = e.fmtDate || Us, Je = F == 1 ? ku(ne) : Su(ne), ve = ri(ne, ii(F == 1 ? xu : _u, $)), le = ci(ne, ai(Au, $)), ue = [], Q = l.legend = Ae({}, Lu, e.legend), N = l.cursor = Ae({}, Bu, { drag: { y: s == 2 } }, e.cursor), Te = Q.show, We = N.show, xe = Q.markers;
-  Q.idxs = ue, xe.width = te(xe.width), xe.dash = te(xe.dash), xe.stroke = te(xe.stroke), xe.fill = te(xe.fill);
+  const ne = e.tzDate || ((o) => new Date(Ee(o / F))), $ = e.fmtDate || Us, Ze = F == 1 ? yu(ne) : Mu(ne), ve = ri(ne, ii(F == 1 ? xu : Su, $)), le = ci(ne, ai(Tu, $)), ue = [], Q = l.legend = Ae({}, Ru, e.legend), N = l.cursor = Ae({}, Ou, { drag: { y: s == 2 } }, e.cursor), Te = Q.show, We = N.show, ke = Q.markers;
+  Q.idxs = ue, ke.width = te(ke.width), ke.dash = te(ke.dash), ke.stroke = te(ke.stroke), ke.fill = te(ke.fill);
   let ae, gt, et, ye = [], St = [], Ct, at = !1, Gt = {};
   if (Q.live) {
     const o = S[1] ? S[1].values : null;
@@ -2686,46 +2705,46 @@ function Ie(e, t, n) {
       Gt[i] = $s;
   }
   if (Te)
-    if (ae = kt("table", Dc, h), et = kt("tbody", null, ae), Q.mount(l, ae), at) {
-      gt = kt("thead", null, ae, et);
-      let o = kt("tr", null, gt);
-      kt("th", null, o);
-      for (var hn in Ct)
-        kt("th", No, o).textContent = hn;
+    if (ae = xt("table", Cc, h), et = xt("tbody", null, ae), Q.mount(l, ae), at) {
+      gt = xt("thead", null, ae, et);
+      let o = xt("tr", null, gt);
+      xt("th", null, o);
+      for (var dn in Ct)
+        xt("th", No, o).textContent = dn;
     } else
-      ot(ae, zc), Q.live && ot(ae, Cc);
-  const dn = { show: !0 }, Wn = { show: !1 };
+      ot(ae, Bc), Q.live && ot(ae, zc);
+  const mn = { show: !0 }, Wn = { show: !1 };
   function cl(o, i) {
     if (i == 0 && (at || !Q.live || s == 2))
       return Nn;
-    let c = [], f = kt("tr", Bc, et, et.childNodes[i]);
+    let c = [], f = xt("tr", Oc, et, et.childNodes[i]);
     ot(f, o.class), o.show || ot(f, rn);
-    let d = kt("th", null, f);
-    if (xe.show) {
-      let _ = dt(Oc, d);
+    let d = xt("th", null, f);
+    if (ke.show) {
+      let _ = dt(Nc, d);
       if (i > 0) {
-        let M = xe.width(l, i);
-        M && (_.style.border = M + "px " + xe.dash(l, i) + " " + xe.stroke(l, i)), _.style.background = xe.fill(l, i);
+        let M = ke.width(l, i);
+        M && (_.style.border = M + "px " + ke.dash(l, i) + " " + ke.stroke(l, i)), _.style.background = ke.fill(l, i);
       }
     }
     let m = dt(No, d);
-    o.label instanceof HTMLElement ? m.appendChild(o.label) : m.textContent = o.label, i > 0 && (xe.show || (m.style.color = o.width > 0 ? xe.stroke(l, i) : xe.fill(l, i)), He("click", d, (_) => {
+    o.label instanceof HTMLElement ? m.appendChild(o.label) : m.textContent = o.label, i > 0 && (ke.show || (m.style.color = o.width > 0 ? ke.stroke(l, i) : ke.fill(l, i)), He("click", d, (_) => {
       if (N._lock)
         return;
       Xt(_);
       let M = S.indexOf(o);
       if ((_.ctrlKey || _.metaKey) != Q.isolate) {
-        let P = S.some((R, C) => C > 0 && C != M && R.show);
-        S.forEach((R, C) => {
-          C > 0 && Tt(C, P ? C == M ? dn : Wn : dn, !0, Me.setSeries);
+        let R = S.some((P, C) => C > 0 && C != M && P.show);
+        S.forEach((P, C) => {
+          C > 0 && Tt(C, R ? C == M ? mn : Wn : mn, !0, Me.setSeries);
         });
       } else
         Tt(M, { show: !o.show }, !0, Me.setSeries);
-    }, !1), bn && He(Fo, d, (_) => {
+    }, !1), vn && He(Fo, d, (_) => {
       N._lock || (Xt(_), Tt(S.indexOf(o), Pn, !0, Me.setSeries));
     }, !1));
-    for (var k in Ct) {
-      let _ = kt("td", Nc, f);
+    for (var x in Ct) {
+      let _ = xt("td", Gc, f);
       _.textContent = "--", c.push(_);
     }
     return [f, c];
@@ -2733,62 +2752,62 @@ function Ie(e, t, n) {
   const qt = /* @__PURE__ */ new Map();
   function He(o, i, c, f = !0) {
     const d = qt.get(i) || {}, m = N.bind[o](l, i, c, f);
-    m && (cn(o, i, d[o] = m), qt.set(i, d));
+    m && (un(o, i, d[o] = m), qt.set(i, d));
   }
-  function mn(o, i, c) {
+  function gn(o, i, c) {
     const f = qt.get(i) || {};
     for (let d in f)
       (o == null || d == o) && (Ss(d, i, f[d]), delete f[d]);
     o == null && qt.delete(i);
   }
-  let zt = 0, Kt = 0, q = 0, D = 0, de = 0, Ee = 0, gn = de, Jt = Ee, Mt = q, Zt = D, tt = 0, ct = 0, Ze = 0, wt = 0;
+  let zt = 0, Kt = 0, q = 0, D = 0, de = 0, Le = 0, wn = de, Jt = Le, Mt = q, Zt = D, tt = 0, ct = 0, Qe = 0, wt = 0;
   l.bbox = {};
-  let $l = !1, ul = !1, wn = !1, Qt = !1, fl = !1, ut = !1;
+  let $l = !1, ul = !1, bn = !1, Qt = !1, fl = !1, ut = !1;
   function Fl(o, i, c) {
-    (c || o != l.width || i != l.height) && Xs(o, i), _n(!1), wn = !0, ul = !0, Sn();
+    (c || o != l.width || i != l.height) && Xs(o, i), Sn(!1), bn = !0, ul = !0, Mn();
   }
   function Xs(o, i) {
-    l.width = zt = q = o, l.height = Kt = D = i, de = Ee = 0, Dr(), Cr();
+    l.width = zt = q = o, l.height = Kt = D = i, de = Le = 0, Dr(), Cr();
     let c = l.bbox;
-    tt = c.left = sn(de * re, 0.5), ct = c.top = sn(Ee * re, 0.5), Ze = c.width = sn(q * re, 0.5), wt = c.height = sn(D * re, 0.5);
+    tt = c.left = sn(de * re, 0.5), ct = c.top = sn(Le * re, 0.5), Qe = c.width = sn(q * re, 0.5), wt = c.height = sn(D * re, 0.5);
   }
-  const Lr = 3;
-  function Pr() {
+  const Er = 3;
+  function Rr() {
     let o = !1, i = 0;
     for (; !o; ) {
       i++;
       let c = Ir(i), f = Wr(i);
-      o = i == Lr || c && f, o || (Xs(l.width, l.height), ul = !0);
+      o = i == Er || c && f, o || (Xs(l.width, l.height), ul = !0);
     }
   }
-  function Rr({ width: o, height: i }) {
+  function Pr({ width: o, height: i }) {
     Fl(o, i);
   }
-  l.setSize = Rr;
+  l.setSize = Pr;
   function Dr() {
     let o = !1, i = !1, c = !1, f = !1;
     y.forEach((d, m) => {
       if (d.show && d._show) {
-        let { side: k, _size: _ } = d, M = k % 2, P = d.label != null ? d.labelSize : 0, R = _ + P;
-        R > 0 && (M ? (q -= R, k == 3 ? (de += R, f = !0) : c = !0) : (D -= R, k == 0 ? (Ee += R, o = !0) : i = !0));
+        let { side: x, _size: _ } = d, M = x % 2, R = d.label != null ? d.labelSize : 0, P = _ + R;
+        P > 0 && (M ? (q -= P, x == 3 ? (de += P, f = !0) : c = !0) : (D -= P, x == 0 ? (Le += P, o = !0) : i = !0));
       }
-    }), en[0] = o, en[1] = c, en[2] = i, en[3] = f, q -= Vt[1] + Vt[3], de += Vt[3], D -= Vt[2] + Vt[0], Ee += Vt[0];
+    }), en[0] = o, en[1] = c, en[2] = i, en[3] = f, q -= Vt[1] + Vt[3], de += Vt[3], D -= Vt[2] + Vt[0], Le += Vt[0];
   }
   function Cr() {
-    let o = de + q, i = Ee + D, c = de, f = Ee;
-    function d(m, k) {
+    let o = de + q, i = Le + D, c = de, f = Le;
+    function d(m, x) {
       switch (m) {
         case 1:
-          return o += k, o - k;
+          return o += x, o - x;
         case 2:
-          return i += k, i - k;
+          return i += x, i - x;
         case 3:
-          return c -= k, c + k;
+          return c -= x, c + x;
         case 0:
-          return f -= k, f + k;
+          return f -= x, f + x;
       }
     }
-    y.forEach((m, k) => {
+    y.forEach((m, x) => {
       if (m.show && m._show) {
         let _ = m.side;
         m._pos = d(_, m._size), m.label != null && (m._lpos = d(_, m.labelSize));
@@ -2799,26 +2818,26 @@ function Ie(e, t, n) {
     let o = N.hover, i = o.skip = new Set(o.skip ?? []);
     i.add(void 0);
     let c = o.prox = te(o.prox), f = o.bias ??= 0;
-    N.dataIdx = (d, m, k, _) => {
+    N.dataIdx = (d, m, x, _) => {
       if (m == 0)
-        return k;
-      let M = k, P = c(d, m, k, _) ?? pe, R = P >= 0 && P < pe, C = E.ori == 0 ? q : D, j = N.left, ie = t[0], se = t[m];
-      if (i.has(se[k])) {
+        return x;
+      let M = x, R = c(d, m, x, _) ?? pe, P = R >= 0 && R < pe, C = L.ori == 0 ? q : D, j = N.left, ie = t[0], se = t[m];
+      if (i.has(se[x])) {
         M = null;
         let X = null, W = null, G;
         if (f == 0 || f == -1)
-          for (G = k; X == null && G-- > 0; )
+          for (G = x; X == null && G-- > 0; )
             i.has(se[G]) || (X = G);
         if (f == 0 || f == 1)
-          for (G = k; W == null && G++ < se.length; )
+          for (G = x; W == null && G++ < se.length; )
             i.has(se[G]) || (W = G);
         if (X != null || W != null)
-          if (R) {
-            let we = X == null ? -1 / 0 : O(ie[X], E, C, 0), _e = W == null ? 1 / 0 : O(ie[W], E, C, 0), Ge = j - we, fe = _e - j;
-            Ge <= fe ? Ge <= P && (M = X) : fe <= P && (M = W);
+          if (P) {
+            let we = X == null ? -1 / 0 : O(ie[X], L, C, 0), _e = W == null ? 1 / 0 : O(ie[W], L, C, 0), Ge = j - we, fe = _e - j;
+            Ge <= fe ? Ge <= R && (M = X) : fe <= R && (M = W);
           } else
-            M = W == null ? X : X == null ? W : k - X <= W - k ? X : W;
-      } else R && Pe(j - O(ie[k], E, C, 0)) > P && (M = null);
+            M = W == null ? X : X == null ? W : x - X <= W - x ? X : W;
+      } else P && Re(j - O(ie[x], L, C, 0)) > R && (M = null);
       return M;
     };
   }
@@ -2828,26 +2847,26 @@ function Ie(e, t, n) {
   N.idxs = ue, N._lock = !1;
   let Fe = N.points;
   Fe.show = te(Fe.show), Fe.size = te(Fe.size), Fe.stroke = te(Fe.stroke), Fe.width = te(Fe.width), Fe.fill = te(Fe.fill);
-  const At = l.focus = Ae({}, e.focus || { alpha: 0.3 }, N.focus), bn = At.prox >= 0, vn = bn && Fe.one;
-  let ft = [], xn = [], kn = [];
+  const At = l.focus = Ae({}, e.focus || { alpha: 0.3 }, N.focus), vn = At.prox >= 0, kn = vn && Fe.one;
+  let ft = [], xn = [], yn = [];
   function eo(o, i) {
     let c = Fe.show(l, i);
     if (c instanceof HTMLElement)
-      return ot(c, Rc), ot(c, o.class), Rt(c, -10, -10, q, D), L.insertBefore(c, ft[i]), c;
+      return ot(c, Dc), ot(c, o.class), Pt(c, -10, -10, q, D), E.insertBefore(c, ft[i]), c;
   }
   function to(o, i) {
     if (s == 1 || i > 0) {
       let c = s == 1 && T[o.scale].time, f = o.value;
-      o.value = c ? ni(f) ? ci(ne, ai(f, $)) : f || le : f || ju, o.label = o.label || (c ? Nu : Ou);
+      o.value = c ? ni(f) ? ci(ne, ai(f, $)) : f || le : f || Uu, o.label = o.label || (c ? Gu : Nu);
     }
-    if (vn || i > 0) {
-      o.width = o.width == null ? 1 : o.width, o.paths = o.paths || of || Kc, o.fillTo = te(o.fillTo || Ju), o.pxAlign = +oe(o.pxAlign, B), o.pxRound = bi(o.pxAlign), o.stroke = te(o.stroke || null), o.fill = te(o.fill || null), o._stroke = o._fill = o._paths = o._focus = null;
-      let c = Uu(qe(1, o.width), 1), f = o.points = Ae({}, {
+    if (kn || i > 0) {
+      o.width = o.width == null ? 1 : o.width, o.paths = o.paths || rf || Jc, o.fillTo = te(o.fillTo || Zu), o.pxAlign = +oe(o.pxAlign, B), o.pxRound = bi(o.pxAlign), o.stroke = te(o.stroke || null), o.fill = te(o.fill || null), o._stroke = o._fill = o._paths = o._focus = null;
+      let c = Yu(Ke(1, o.width), 1), f = o.points = Ae({}, {
         size: c,
-        width: qe(1, c * 0.2),
+        width: Ke(1, c * 0.2),
         stroke: o.stroke,
         space: c * 2,
-        paths: rf,
+        paths: af,
         _stroke: null,
         _fill: null
       }, o.points);
@@ -2860,21 +2879,21 @@ function Ie(e, t, n) {
     if (We) {
       ue.splice(i, 0, null);
       let c = null;
-      vn ? i == 0 && (c = eo(o, i)) : i > 0 && (c = eo(o, i)), ft.splice(i, 0, c), xn.splice(i, 0, 0), kn.splice(i, 0, 0);
+      kn ? i == 0 && (c = eo(o, i)) : i > 0 && (c = eo(o, i)), ft.splice(i, 0, c), xn.splice(i, 0, 0), yn.splice(i, 0, 0);
     }
     Ne("addSeries", i);
   }
   function zr(o, i) {
-    i = i ?? S.length, o = s == 1 ? Ps(o, i, fi, gi) : Ps(o, i, {}, mi), S.splice(i, 0, o), to(S[i], i);
+    i = i ?? S.length, o = s == 1 ? Rs(o, i, fi, gi) : Rs(o, i, {}, mi), S.splice(i, 0, o), to(S[i], i);
   }
   l.addSeries = zr;
   function Br(o) {
     if (S.splice(o, 1), Te) {
       Q.values.splice(o, 1), St.splice(o, 1);
       let i = ye.splice(o, 1)[0];
-      mn(null, i.firstChild), i.remove();
+      gn(null, i.firstChild), i.remove();
     }
-    We && (ue.splice(o, 1), ft.splice(o, 1)[0].remove(), xn.splice(o, 1), kn.splice(o, 1)), Ne("delSeries", o);
+    We && (ue.splice(o, 1), ft.splice(o, 1)[0].remove(), xn.splice(o, 1), yn.splice(o, 1)), Ne("delSeries", o);
   }
   l.delSeries = Br;
   const en = [!1, !1, !1, !1];
@@ -2883,9 +2902,9 @@ function Ie(e, t, n) {
       let c = o.side % 2, f = T[o.scale];
       f == null && (o.scale = c ? S[1].scale : z, f = T[o.scale]);
       let d = f.time;
-      o.size = te(o.size), o.space = te(o.space), o.rotate = te(o.rotate), Ht(o.incrs) && o.incrs.forEach((k) => {
-        !Ut.has(k) && Ut.set(k, Ji(k));
-      }), o.incrs = te(o.incrs || (f.distr == 2 ? wu : d ? F == 1 ? vu : yu : on)), o.splits = te(o.splits || (d && f.distr == 1 ? Je : f.distr == 3 ? As : f.distr == 4 ? $u : Vu)), o.stroke = te(o.stroke), o.grid.stroke = te(o.grid.stroke), o.ticks.stroke = te(o.ticks.stroke), o.border.stroke = te(o.border.stroke);
+      o.size = te(o.size), o.space = te(o.space), o.rotate = te(o.rotate), Ht(o.incrs) && o.incrs.forEach((x) => {
+        !Ut.has(x) && Ut.set(x, Ji(x));
+      }), o.incrs = te(o.incrs || (f.distr == 2 ? bu : d ? F == 1 ? ku : _u : on)), o.splits = te(o.splits || (d && f.distr == 1 ? Ze : f.distr == 3 ? As : f.distr == 4 ? Fu : $u)), o.stroke = te(o.stroke), o.grid.stroke = te(o.grid.stroke), o.ticks.stroke = te(o.ticks.stroke), o.border.stroke = te(o.border.stroke);
       let m = o.values;
       o.values = // static array of tick values
       Ht(m) && !Ht(m[0]) ? te(m) : (
@@ -2894,16 +2913,16 @@ function Ie(e, t, n) {
           // config array of fmtDate string tpls
           Ht(m) ? ri(ne, ii(m, $)) : (
             // fmtDate string tpl
-            ni(m) ? Mu(ne, m) : m || ve
+            ni(m) ? Au(ne, m) : m || ve
           )
-        ) : m || Gu
-      ), o.filter = te(o.filter || (f.distr >= 3 && f.log == 10 ? Wu : f.distr == 3 && f.log == 2 ? Hu : qi)), o.font = yi(o.font), o.labelFont = yi(o.labelFont), o._size = o.size(l, null, i, 0), o._space = o._rotate = o._incrs = o._found = // foundIncrSpace
-      o._splits = o._values = null, o._size > 0 && (en[i] = !0, o._el = dt(Tc, w));
+        ) : m || Vu
+      ), o.filter = te(o.filter || (f.distr >= 3 && f.log == 10 ? Hu : f.distr == 3 && f.log == 2 ? ju : qi)), o.font = yi(o.font), o.labelFont = yi(o.labelFont), o._size = o.size(l, null, i, 0), o._space = o._rotate = o._incrs = o._found = // foundIncrSpace
+      o._splits = o._values = null, o._size > 0 && (en[i] = !0, o._el = dt(Lc, w));
     }
   }
   function Hn(o, i, c, f) {
-    let [d, m, k, _] = c, M = i % 2, P = 0;
-    return M == 0 && (_ || m) && (P = i == 0 && !d || i == 2 && !k ? Le(ui.size / 3) : 0), M == 1 && (d || k) && (P = i == 1 && !m || i == 3 && !_ ? Le(hi.size / 2) : 0), P;
+    let [d, m, x, _] = c, M = i % 2, R = 0;
+    return M == 0 && (_ || m) && (R = i == 0 && !d || i == 2 && !x ? Ee(ui.size / 3) : 0), M == 1 && (d || x) && (R = i == 1 && !m || i == 3 && !_ ? Ee(hi.size / 2) : 0), R;
   }
   const no = l.padding = (e.padding || [Hn, Hn, Hn, Hn]).map((o) => te(oe(o, Hn))), Vt = l._padding = no.map((o, i) => o(l, i, en, 0));
   let Ve, Ce = null, ze = null;
@@ -2925,28 +2944,28 @@ function Ie(e, t, n) {
       }
       l._data = t = c;
     }
-    if (_n(!0), Ne("setData"), K == 2 && (wn = !0), i !== !1) {
-      let c = E;
-      c.auto(l, jn) ? Il() : Ft(z, c.min, c.max), Qt = Qt || N.left >= 0, ut = !0, Sn();
+    if (Sn(!0), Ne("setData"), K == 2 && (bn = !0), i !== !1) {
+      let c = L;
+      c.auto(l, jn) ? Il() : Ft(z, c.min, c.max), Qt = Qt || N.left >= 0, ut = !0, Mn();
     }
   }
   l.setData = lo;
   function Il() {
     jn = !0;
     let o, i;
-    s == 1 && (Ve > 0 ? (Ce = pl[0] = 0, ze = pl[1] = Ve - 1, o = t[0][Ce], i = t[0][ze], K == 2 ? (o = Ce, i = ze) : o == i && (K == 3 ? [o, i] = Dl(o, o, E.log, !1) : K == 4 ? [o, i] = Is(o, o, E.log, !1) : E.time ? i = o + Le(86400 / F) : [o, i] = Tl(o, i, Ws, !0))) : (Ce = pl[0] = o = null, ze = pl[1] = i = null)), Ft(z, o, i);
+    s == 1 && (Ve > 0 ? (Ce = pl[0] = 0, ze = pl[1] = Ve - 1, o = t[0][Ce], i = t[0][ze], K == 2 ? (o = Ce, i = ze) : o == i && (K == 3 ? [o, i] = Dl(o, o, L.log, !1) : K == 4 ? [o, i] = Is(o, o, L.log, !1) : L.time ? i = o + Ee(86400 / F) : [o, i] = Tl(o, i, Ws, !0))) : (Ce = pl[0] = o = null, ze = pl[1] = i = null)), Ft(z, o, i);
   }
-  let hl, yn, Wl, Hl, jl, Ul, Yl, ql, Kl, Qe;
+  let hl, _n, Wl, Hl, jl, Ul, Yl, ql, Kl, Xe;
   function so(o, i, c, f, d, m) {
-    o ??= Vo, c ??= js, f ??= "butt", d ??= Vo, m ??= "round", o != hl && (g.strokeStyle = hl = o), d != yn && (g.fillStyle = yn = d), i != Wl && (g.lineWidth = Wl = i), m != jl && (g.lineJoin = jl = m), f != Ul && (g.lineCap = Ul = f), c != Hl && g.setLineDash(Hl = c);
+    o ??= Vo, c ??= js, f ??= "butt", d ??= Vo, m ??= "round", o != hl && (g.strokeStyle = hl = o), d != _n && (g.fillStyle = _n = d), i != Wl && (g.lineWidth = Wl = i), m != jl && (g.lineJoin = jl = m), f != Ul && (g.lineCap = Ul = f), c != Hl && g.setLineDash(Hl = c);
   }
   function oo(o, i, c, f) {
-    i != yn && (g.fillStyle = yn = i), o != Yl && (g.font = Yl = o), c != ql && (g.textAlign = ql = c), f != Kl && (g.textBaseline = Kl = f);
+    i != _n && (g.fillStyle = _n = i), o != Yl && (g.font = Yl = o), c != ql && (g.textAlign = ql = c), f != Kl && (g.textBaseline = Kl = f);
   }
   function Jl(o, i, c, f, d = 0) {
     if (f.length > 0 && o.auto(l, jn) && (i == null || i.min == null)) {
-      let m = oe(Ce, 0), k = oe(ze, f.length - 1), _ = c.min == null ? Wc(f, m, k, d, o.distr == 3) : [c.min, c.max];
-      o.min = _t(o.min, c.min = _[0]), o.max = qe(o.max, c.max = _[1]);
+      let m = oe(Ce, 0), x = oe(ze, f.length - 1), _ = c.min == null ? Hc(f, m, x, d, o.distr == 3) : [c.min, c.max];
+      o.min = _t(o.min, c.min = _[0]), o.max = Ke(o.max, c.max = _[1]);
     }
   }
   const io = { min: null, max: null };
@@ -2961,18 +2980,18 @@ function Ie(e, t, n) {
       let d = T[f];
       I[f] == null && d.from != null && I[d.from] != null && (I[f] = io);
     }
-    I[z] != null && _n(!0);
+    I[z] != null && Sn(!0);
     let o = {};
     for (let f in I) {
       let d = I[f];
       if (d != null) {
-        let m = o[f] = Gn(T[f], Qc);
+        let m = o[f] = Gn(T[f], Xc);
         if (d.min != null)
           Ae(m, d);
         else if (f != z || s == 2)
           if (Ve == 0 && m.from == null) {
-            let k = m.range(l, null, null, f);
-            m.min = k[0], m.max = k[1];
+            let x = m.range(l, null, null, f);
+            m.min = x[0], m.max = x[1];
           } else
             m.min = pe, m.max = -pe;
       }
@@ -2980,30 +2999,30 @@ function Ie(e, t, n) {
     if (Ve > 0) {
       S.forEach((f, d) => {
         if (s == 1) {
-          let m = f.scale, k = I[m];
-          if (k == null)
+          let m = f.scale, x = I[m];
+          if (x == null)
             return;
           let _ = o[m];
           if (d == 0) {
             let M = _.range(l, _.min, _.max, m);
             _.min = M[0], _.max = M[1], Ce = yt(_.min, t[0]), ze = yt(_.max, t[0]), ze - Ce > 1 && (t[0][Ce] < _.min && Ce++, t[0][ze] > _.max && ze--), f.min = bt[Ce], f.max = bt[ze];
-          } else f.show && f.auto && Jl(_, k, f, t[d], f.sorted);
+          } else f.show && f.auto && Jl(_, x, f, t[d], f.sorted);
           f.idxs[0] = Ce, f.idxs[1] = ze;
         } else if (d > 0 && f.show && f.auto) {
-          let [m, k] = f.facets, _ = m.scale, M = k.scale, [P, R] = t[d], C = o[_], j = o[M];
-          C != null && Jl(C, I[_], m, P, m.sorted), j != null && Jl(j, I[M], k, R, k.sorted), f.min = k.min, f.max = k.max;
+          let [m, x] = f.facets, _ = m.scale, M = x.scale, [R, P] = t[d], C = o[_], j = o[M];
+          C != null && Jl(C, I[_], m, R, m.sorted), j != null && Jl(j, I[M], x, P, x.sorted), f.min = x.min, f.max = x.max;
         }
       });
       for (let f in o) {
         let d = o[f], m = I[f];
         if (d.from == null && (m == null || m.min == null)) {
-          let k = d.range(
+          let x = d.range(
             l,
             d.min == pe ? null : d.min,
             d.max == -pe ? null : d.max,
             f
           );
-          d.min = k[0], d.max = k[1];
+          d.min = x[0], d.max = x[1];
         }
       }
     }
@@ -3014,8 +3033,8 @@ function Ie(e, t, n) {
         if (m.min == null)
           d.min = d.max = null;
         else {
-          let k = d.range(l, m.min, m.max, f);
-          d.min = k[0], d.max = k[1];
+          let x = d.range(l, m.min, m.max, f);
+          d.min = x[0], d.max = x[1];
         }
       }
     }
@@ -3024,8 +3043,8 @@ function Ie(e, t, n) {
       let d = o[f], m = T[f];
       if (m.min != d.min || m.max != d.max) {
         m.min = d.min, m.max = d.max;
-        let k = m.distr;
-        m._min = k == 3 ? Ot(m.min) : k == 4 ? ms(m.min, m.asinh) : k == 100 ? m.fwd(m.min) : m.min, m._max = k == 3 ? Ot(m.max) : k == 4 ? ms(m.max, m.asinh) : k == 100 ? m.fwd(m.max) : m.max, i[f] = c = !0;
+        let x = m.distr;
+        m._min = x == 3 ? Ot(m.min) : x == 4 ? ms(m.min, m.asinh) : x == 100 ? m.fwd(m.min) : m.min, m._max = x == 3 ? Ot(m.max) : x == 4 ? ms(m.max, m.asinh) : x == 100 ? m.fwd(m.max) : m.max, i[f] = c = !0;
       }
     }
     if (c) {
@@ -3033,7 +3052,7 @@ function Ie(e, t, n) {
         s == 2 ? d > 0 && i.y && (f._paths = null) : i[f.scale] && (f._paths = null);
       });
       for (let f in i)
-        wn = !0, Ne("setScale", f);
+        bn = !0, Ne("setScale", f);
       We && N.left >= 0 && (Qt = ut = !0);
     }
     for (let f in I)
@@ -3049,25 +3068,25 @@ function Ie(e, t, n) {
   }
   function Vr() {
     if (Ve > 0) {
-      let o = S.some((i) => i._focus) && Qe != At.alpha;
-      o && (g.globalAlpha = Qe = At.alpha), S.forEach((i, c) => {
+      let o = S.some((i) => i._focus) && Xe != At.alpha;
+      o && (g.globalAlpha = Xe = At.alpha), S.forEach((i, c) => {
         if (c > 0 && i.show && (ro(c, !1), ro(c, !0), i._paths == null)) {
-          let f = Qe;
-          Qe != i.alpha && (g.globalAlpha = Qe = i.alpha);
+          let f = Xe;
+          Xe != i.alpha && (g.globalAlpha = Xe = i.alpha);
           let d = s == 2 ? [0, t[c][0].length - 1] : Gr(t[c]);
-          i._paths = i.paths(l, c, d[0], d[1]), Qe != f && (g.globalAlpha = Qe = f);
+          i._paths = i.paths(l, c, d[0], d[1]), Xe != f && (g.globalAlpha = Xe = f);
         }
       }), S.forEach((i, c) => {
         if (c > 0 && i.show) {
-          let f = Qe;
-          Qe != i.alpha && (g.globalAlpha = Qe = i.alpha), i._paths != null && ao(c, !1);
+          let f = Xe;
+          Xe != i.alpha && (g.globalAlpha = Xe = i.alpha), i._paths != null && ao(c, !1);
           {
-            let d = i._paths != null ? i._paths.gaps : null, m = i.points.show(l, c, Ce, ze, d), k = i.points.filter(l, c, m, d);
-            (m || k) && (i.points._paths = i.points.paths(l, c, Ce, ze, k), ao(c, !0));
+            let d = i._paths != null ? i._paths.gaps : null, m = i.points.show(l, c, Ce, ze, d), x = i.points.filter(l, c, m, d);
+            (m || x) && (i.points._paths = i.points.paths(l, c, Ce, ze, x), ao(c, !0));
           }
-          Qe != f && (g.globalAlpha = Qe = f), Ne("drawSeries", c);
+          Xe != f && (g.globalAlpha = Xe = f), Ne("drawSeries", c);
         }
-      }), o && (g.globalAlpha = Qe = 1);
+      }), o && (g.globalAlpha = Xe = 1);
     }
   }
   function ro(o, i) {
@@ -3079,35 +3098,35 @@ function Ie(e, t, n) {
       stroke: f,
       fill: d,
       clip: m,
-      flags: k,
+      flags: x,
       _stroke: _ = c._stroke,
       _fill: M = c._fill,
-      _width: P = c.width
+      _width: R = c.width
     } = c._paths;
-    P = he(P * re, 3);
-    let R = null, C = P % 2 / 2;
-    i && M == null && (M = P > 0 ? "#fff" : _);
+    R = he(R * re, 3);
+    let P = null, C = R % 2 / 2;
+    i && M == null && (M = R > 0 ? "#fff" : _);
     let j = c.pxAlign == 1 && C > 0;
     if (j && g.translate(C, C), !i) {
-      let ie = tt - P / 2, se = ct - P / 2, X = Ze + P, W = wt + P;
-      R = new Path2D(), R.rect(ie, se, X, W);
+      let ie = tt - R / 2, se = ct - R / 2, X = Qe + R, W = wt + R;
+      P = new Path2D(), P.rect(ie, se, X, W);
     }
-    i ? Zl(_, P, c.dash, c.cap, M, f, d, k, m) : $r(o, _, P, c.dash, c.cap, M, f, d, k, R, m), j && g.translate(-C, -C);
+    i ? Zl(_, R, c.dash, c.cap, M, f, d, x, m) : $r(o, _, R, c.dash, c.cap, M, f, d, x, P, m), j && g.translate(-C, -C);
   }
-  function $r(o, i, c, f, d, m, k, _, M, P, R) {
+  function $r(o, i, c, f, d, m, x, _, M, R, P) {
     let C = !1;
     M != 0 && J.forEach((j, ie) => {
       if (j.series[0] == o) {
         let se = S[j.series[1]], X = t[j.series[1]], W = (se._paths || sl).band;
         Ht(W) && (W = j.dir == 1 ? W[0] : W[1]);
         let G, we = null;
-        se.show && W && jc(X, Ce, ze) ? (we = j.fill(l, ie) || m, G = se._paths.clip) : W = null, Zl(i, c, f, d, we, k, _, M, P, R, G, W), C = !0;
+        se.show && W && Uc(X, Ce, ze) ? (we = j.fill(l, ie) || m, G = se._paths.clip) : W = null, Zl(i, c, f, d, we, x, _, M, R, P, G, W), C = !0;
       }
-    }), C || Zl(i, c, f, d, m, k, _, M, P, R);
+    }), C || Zl(i, c, f, d, m, x, _, M, R, P);
   }
-  const co = Vn | Es;
-  function Zl(o, i, c, f, d, m, k, _, M, P, R, C) {
-    so(o, i, c, f, d), (M || P || C) && (g.save(), M && g.clip(M), P && g.clip(P)), C ? (_ & co) == co ? (g.clip(C), R && g.clip(R), ml(d, k), dl(o, m, i)) : _ & Es ? (ml(d, k), g.clip(C), dl(o, m, i)) : _ & Vn && (g.save(), g.clip(C), R && g.clip(R), ml(d, k), g.restore(), dl(o, m, i)) : (ml(d, k), dl(o, m, i)), (M || P || C) && g.restore();
+  const co = Vn | Ls;
+  function Zl(o, i, c, f, d, m, x, _, M, R, P, C) {
+    so(o, i, c, f, d), (M || R || C) && (g.save(), M && g.clip(M), R && g.clip(R)), C ? (_ & co) == co ? (g.clip(C), P && g.clip(P), ml(d, x), dl(o, m, i)) : _ & Ls ? (ml(d, x), g.clip(C), dl(o, m, i)) : _ & Vn && (g.save(), g.clip(C), P && g.clip(P), ml(d, x), g.restore(), dl(o, m, i)) : (ml(d, x), dl(o, m, i)), (M || R || C) && g.restore();
   }
   function dl(o, i, c) {
     c > 0 && (i instanceof Map ? i.forEach((f, d) => {
@@ -3116,7 +3135,7 @@ function Ie(e, t, n) {
   }
   function ml(o, i) {
     i instanceof Map ? i.forEach((c, f) => {
-      g.fillStyle = yn = f, g.fill(c);
+      g.fillStyle = _n = f, g.fill(c);
     }) : i != null && o && g.fill(i);
   }
   function Fr(o, i, c, f) {
@@ -3124,19 +3143,19 @@ function Ie(e, t, n) {
     if (f <= 0)
       m = [0, 0];
     else {
-      let k = d._space = d.space(l, o, i, c, f), _ = d._incrs = d.incrs(l, o, i, c, f, k);
-      m = hf(i, c, _, f, k);
+      let x = d._space = d.space(l, o, i, c, f), _ = d._incrs = d.incrs(l, o, i, c, f, x);
+      m = df(i, c, _, f, x);
     }
     return d._found = m;
   }
-  function Ql(o, i, c, f, d, m, k, _, M, P) {
-    let R = k % 2 / 2;
-    B == 1 && g.translate(R, R), so(_, k, M, P, _), g.beginPath();
+  function Ql(o, i, c, f, d, m, x, _, M, R) {
+    let P = x % 2 / 2;
+    B == 1 && g.translate(P, P), so(_, x, M, R, _), g.beginPath();
     let C, j, ie, se, X = d + (f == 0 || f == 3 ? -m : m);
     c == 0 ? (j = d, se = X) : (C = d, ie = X);
     for (let W = 0; W < o.length; W++)
       i[W] != null && (c == 0 ? C = ie = o[W] : j = se = o[W], g.moveTo(C, j), g.lineTo(ie, se));
-    g.stroke(), B == 1 && g.translate(-R, -R);
+    g.stroke(), B == 1 && g.translate(-P, -P);
   }
   function Ir(o) {
     let i = !0;
@@ -3145,15 +3164,15 @@ function Ie(e, t, n) {
         return;
       let d = T[c.scale];
       if (d.min == null) {
-        c._show && (i = !1, c._show = !1, _n(!1));
+        c._show && (i = !1, c._show = !1, Sn(!1));
         return;
       } else
-        c._show || (i = !1, c._show = !0, _n(!1));
-      let m = c.side, k = m % 2, { min: _, max: M } = d, [P, R] = Fr(f, _, M, k == 0 ? q : D);
-      if (R == 0)
+        c._show || (i = !1, c._show = !0, Sn(!1));
+      let m = c.side, x = m % 2, { min: _, max: M } = d, [R, P] = Fr(f, _, M, x == 0 ? q : D);
+      if (P == 0)
         return;
-      let C = d.distr == 2, j = c._splits = c.splits(l, f, _, M, P, R, C), ie = d.distr == 2 ? j.map((G) => bt[G]) : j, se = d.distr == 2 ? bt[j[1]] - bt[j[0]] : P, X = c._values = c.values(l, c.filter(l, ie, f, R, se), f, R, se);
-      c._rotate = m == 2 ? c.rotate(l, X, f, R) : 0;
+      let C = d.distr == 2, j = c._splits = c.splits(l, f, _, M, R, P, C), ie = d.distr == 2 ? j.map((G) => bt[G]) : j, se = d.distr == 2 ? bt[j[1]] - bt[j[0]] : R, X = c._values = c.values(l, c.filter(l, ie, f, P, se), f, P, se);
+      c._rotate = m == 2 ? c.rotate(l, X, f, P) : 0;
       let W = c._size;
       c._size = mt(c.size(l, X, f, o)), W != null && c._size != W && (i = !1);
     }), i;
@@ -3170,38 +3189,38 @@ function Ie(e, t, n) {
       let i = y[o];
       if (!i.show || !i._show)
         continue;
-      let c = i.side, f = c % 2, d, m, k = i.stroke(l, o), _ = c == 0 || c == 3 ? -1 : 1, [M, P] = i._found;
+      let c = i.side, f = c % 2, d, m, x = i.stroke(l, o), _ = c == 0 || c == 3 ? -1 : 1, [M, R] = i._found;
       if (i.label != null) {
-        let Ue = i.labelGap * _, st = Le((i._lpos + Ue) * re);
-        oo(i.labelFont[0], k, "center", c == 2 ? Zn : Go), g.save(), f == 1 ? (d = m = 0, g.translate(
+        let Ue = i.labelGap * _, st = Ee((i._lpos + Ue) * re);
+        oo(i.labelFont[0], x, "center", c == 2 ? Zn : Go), g.save(), f == 1 ? (d = m = 0, g.translate(
           st,
-          Le(ct + wt / 2)
-        ), g.rotate((c == 3 ? -Ml : Ml) / 2)) : (d = Le(tt + Ze / 2), m = st);
-        let ln = Ui(i.label) ? i.label(l, o, M, P) : i.label;
+          Ee(ct + wt / 2)
+        ), g.rotate((c == 3 ? -Ml : Ml) / 2)) : (d = Ee(tt + Qe / 2), m = st);
+        let ln = Ui(i.label) ? i.label(l, o, M, R) : i.label;
         g.fillText(ln, d, m), g.restore();
       }
-      if (P == 0)
+      if (R == 0)
         continue;
-      let R = T[i.scale], C = f == 0 ? Ze : wt, j = f == 0 ? tt : ct, ie = i._splits, se = R.distr == 2 ? ie.map((Ue) => bt[Ue]) : ie, X = R.distr == 2 ? bt[ie[1]] - bt[ie[0]] : M, W = i.ticks, G = i.border, we = W.show ? W.size : 0, _e = Le(we * re), Ge = Le((i.alignTo == 2 ? i._size - we - i.gap : i.gap) * re), fe = i._rotate * -Ml / 180, Se = V(i._pos * re), nt = (_e + Ge) * _, je = Se + nt;
+      let P = T[i.scale], C = f == 0 ? Qe : wt, j = f == 0 ? tt : ct, ie = i._splits, se = P.distr == 2 ? ie.map((Ue) => bt[Ue]) : ie, X = P.distr == 2 ? bt[ie[1]] - bt[ie[0]] : M, W = i.ticks, G = i.border, we = W.show ? W.size : 0, _e = Ee(we * re), Ge = Ee((i.alignTo == 2 ? i._size - we - i.gap : i.gap) * re), fe = i._rotate * -Ml / 180, Se = V(i._pos * re), nt = (_e + Ge) * _, je = Se + nt;
       m = f == 0 ? je : 0, d = f == 1 ? je : 0;
-      let pt = i.font[0], vt = i.align == 1 ? Dn : i.align == 2 ? ps : fe > 0 ? Dn : fe < 0 ? ps : f == 0 ? "center" : c == 3 ? ps : Dn, Lt = fe || f == 1 ? "middle" : c == 2 ? Zn : Go;
-      oo(pt, k, vt, Lt);
-      let lt = i.font[1] * i.lineGap, ht = ie.map((Ue) => V(u(Ue, R, C, j))), xt = i._values;
-      for (let Ue = 0; Ue < xt.length; Ue++) {
-        let st = xt[Ue];
+      let pt = i.font[0], vt = i.align == 1 ? Cn : i.align == 2 ? ps : fe > 0 ? Cn : fe < 0 ? ps : f == 0 ? "center" : c == 3 ? ps : Cn, Et = fe || f == 1 ? "middle" : c == 2 ? Zn : Go;
+      oo(pt, x, vt, Et);
+      let lt = i.font[1] * i.lineGap, ht = ie.map((Ue) => V(u(Ue, P, C, j))), kt = i._values;
+      for (let Ue = 0; Ue < kt.length; Ue++) {
+        let st = kt[Ue];
         if (st != null) {
           f == 0 ? d = ht[Ue] : m = ht[Ue], st = "" + st;
           let ln = st.indexOf(`
 `) == -1 ? [st] : st.split(/\n/gm);
           for (let Ye = 0; Ye < ln.length; Ye++) {
-            let Lo = ln[Ye];
-            fe ? (g.save(), g.translate(d, m + Ye * lt), g.rotate(fe), g.fillText(Lo, 0, 0), g.restore()) : g.fillText(Lo, d, m + Ye * lt);
+            let Eo = ln[Ye];
+            fe ? (g.save(), g.translate(d, m + Ye * lt), g.rotate(fe), g.fillText(Eo, 0, 0), g.restore()) : g.fillText(Eo, d, m + Ye * lt);
           }
         }
       }
       W.show && Ql(
         ht,
-        W.filter(l, se, o, P, X),
+        W.filter(l, se, o, R, X),
         f,
         c,
         Se,
@@ -3211,25 +3230,25 @@ function Ie(e, t, n) {
         W.dash,
         W.cap
       );
-      let Pt = i.grid;
-      Pt.show && Ql(
+      let Rt = i.grid;
+      Rt.show && Ql(
         ht,
-        Pt.filter(l, se, o, P, X),
+        Rt.filter(l, se, o, R, X),
         f,
         f == 0 ? 2 : 1,
         f == 0 ? ct : tt,
-        f == 0 ? wt : Ze,
-        he(Pt.width * re, 3),
-        Pt.stroke(l, o),
-        Pt.dash,
-        Pt.cap
+        f == 0 ? wt : Qe,
+        he(Rt.width * re, 3),
+        Rt.stroke(l, o),
+        Rt.dash,
+        Rt.cap
       ), G.show && Ql(
         [Se],
         [1],
         f == 0 ? 1 : 0,
         f == 0 ? 1 : 2,
         f == 1 ? ct : tt,
-        f == 1 ? wt : Ze,
+        f == 1 ? wt : Qe,
         he(G.width * re, 3),
         G.stroke(l, o),
         G.dash,
@@ -3238,7 +3257,7 @@ function Ie(e, t, n) {
     }
     Ne("drawAxes");
   }
-  function _n(o) {
+  function Sn(o) {
     S.forEach((i, c) => {
       c > 0 && (i._paths = null, o && (s == 1 ? (i.min = null, i.max = null) : i.facets.forEach((f) => {
         f.min = null, f.max = null;
@@ -3252,45 +3271,45 @@ function Ie(e, t, n) {
       Ne(...Un[o]);
     Un.length = 0;
   }
-  function Sn() {
-    gl || (ou(uo), gl = !0);
+  function Mn() {
+    gl || (iu(uo), gl = !0);
   }
   function Ur(o, i = !1) {
     gl = !0, Xl = i, o(l), uo(), i && Un.length > 0 && queueMicrotask(jr);
   }
   l.batch = Ur;
   function uo() {
-    if ($l && (Nr(), $l = !1), wn && (Pr(), wn = !1), ul) {
-      if (be(A, Dn, de), be(A, Zn, Ee), be(A, Xn, q), be(A, el, D), be(L, Dn, de), be(L, Zn, Ee), be(L, Xn, q), be(L, el, D), be(w, Xn, zt), be(w, el, Kt), x.width = Le(zt * re), x.height = Le(Kt * re), y.forEach(({ _el: o, _show: i, _size: c, _pos: f, side: d }) => {
+    if ($l && (Nr(), $l = !1), bn && (Rr(), bn = !1), ul) {
+      if (be(A, Cn, de), be(A, Zn, Le), be(A, Xn, q), be(A, el, D), be(E, Cn, de), be(E, Zn, Le), be(E, Xn, q), be(E, el, D), be(w, Xn, zt), be(w, el, Kt), k.width = Ee(zt * re), k.height = Ee(Kt * re), y.forEach(({ _el: o, _show: i, _size: c, _pos: f, side: d }) => {
         if (o != null)
           if (i) {
-            let m = d === 3 || d === 0 ? c : 0, k = d % 2 == 1;
-            be(o, k ? "left" : "top", f - m), be(o, k ? "width" : "height", c), be(o, k ? "top" : "left", k ? Ee : de), be(o, k ? "height" : "width", k ? D : q), _s(o, rn);
+            let m = d === 3 || d === 0 ? c : 0, x = d % 2 == 1;
+            be(o, x ? "left" : "top", f - m), be(o, x ? "width" : "height", c), be(o, x ? "top" : "left", x ? Le : de), be(o, x ? "height" : "width", x ? D : q), _s(o, rn);
           } else
             ot(o, rn);
-      }), hl = yn = Wl = jl = Ul = Yl = ql = Kl = Hl = null, Qe = 1, Kn(!0), de != gn || Ee != Jt || q != Mt || D != Zt) {
-        _n(!1);
+      }), hl = _n = Wl = jl = Ul = Yl = ql = Kl = Hl = null, Xe = 1, Kn(!0), de != wn || Le != Jt || q != Mt || D != Zt) {
+        Sn(!1);
         let o = q / Mt, i = D / Zt;
         if (We && !Qt && N.left >= 0) {
-          N.left *= o, N.top *= i, Mn && Rt(Mn, Le(N.left), 0, q, D), An && Rt(An, 0, Le(N.top), q, D);
+          N.left *= o, N.top *= i, An && Pt(An, Ee(N.left), 0, q, D), Tn && Pt(Tn, 0, Ee(N.top), q, D);
           for (let c = 0; c < ft.length; c++) {
             let f = ft[c];
-            f != null && (xn[c] *= o, kn[c] *= i, Rt(f, mt(xn[c]), mt(kn[c]), q, D));
+            f != null && (xn[c] *= o, yn[c] *= i, Pt(f, mt(xn[c]), mt(yn[c]), q, D));
           }
         }
         if (ge.show && !fl && ge.left >= 0 && ge.width > 0) {
           ge.left *= o, ge.width *= o, ge.top *= i, ge.height *= i;
           for (let c in os)
-            be(Ln, c, ge[c]);
+            be(Rn, c, ge[c]);
         }
-        gn = de, Jt = Ee, Mt = q, Zt = D;
+        wn = de, Jt = Le, Mt = q, Zt = D;
       }
       Ne("setSize"), ul = !1;
     }
-    zt > 0 && Kt > 0 && (g.clearRect(0, 0, x.width, x.height), Ne("drawClear"), Y.forEach((o) => o()), Ne("draw")), ge.show && fl && (wl(ge), fl = !1), We && Qt && (nn(null, !0, !1), Qt = !1), Q.show && Q.live && ut && (ls(), ut = !1), p || (p = !0, l.status = 1, Ne("ready")), jn = !1, gl = !1;
+    zt > 0 && Kt > 0 && (g.clearRect(0, 0, k.width, k.height), Ne("drawClear"), Y.forEach((o) => o()), Ne("draw")), ge.show && fl && (wl(ge), fl = !1), We && Qt && (nn(null, !0, !1), Qt = !1), Q.show && Q.live && ut && (ls(), ut = !1), p || (p = !0, l.status = 1, Ne("ready")), jn = !1, gl = !1;
   }
   l.redraw = (o, i) => {
-    wn = i || !1, o !== !1 ? Ft(z, E.min, E.max) : Sn();
+    bn = i || !1, o !== !1 ? Ft(z, L.min, L.max) : Mn();
   };
   function es(o, i) {
     let c = T[o];
@@ -3305,14 +3324,14 @@ function Ie(e, t, n) {
       }
       if (Ve > 1 && i.min != null && i.max != null && i.max - i.min < 1e-16)
         return;
-      o == z && c.distr == 2 && Ve > 0 && (i.min = yt(i.min, t[0]), i.max = yt(i.max, t[0]), i.min == i.max && i.max++), I[o] = i, $l = !0, Sn();
+      o == z && c.distr == 2 && Ve > 0 && (i.min = yt(i.min, t[0]), i.max = yt(i.max, t[0]), i.min == i.max && i.max++), I[o] = i, $l = !0, Mn();
     }
   }
   l.setScale = es;
-  let ts, ns, Mn, An, fo, po, Tn, En, ho, mo, me, ke, $t = !1;
+  let ts, ns, An, Tn, fo, po, Ln, En, ho, mo, me, xe, $t = !1;
   const $e = N.drag;
   let Be = $e.x, Oe = $e.y;
-  We && (N.x && (ts = dt(Lc, L)), N.y && (ns = dt(Pc, L)), E.ori == 0 ? (Mn = ts, An = ns) : (Mn = ns, An = ts), me = N.left, ke = N.top);
+  We && (N.x && (ts = dt(Rc, E)), N.y && (ns = dt(Pc, E)), L.ori == 0 ? (An = ts, Tn = ns) : (An = ns, Tn = ts), me = N.left, xe = N.top);
   const ge = l.select = Ae({
     show: !0,
     over: !0,
@@ -3320,11 +3339,11 @@ function Ie(e, t, n) {
     width: 0,
     top: 0,
     height: 0
-  }, e.select), Ln = ge.show ? dt(Ec, ge.over ? L : A) : null;
+  }, e.select), Rn = ge.show ? dt(Ec, ge.over ? E : A) : null;
   function wl(o, i) {
     if (ge.show) {
       for (let c in o)
-        ge[c] = o[c], c in os && be(Ln, c, o[c]);
+        ge[c] = o[c], c in os && be(Rn, c, o[c]);
       i !== !1 && Ne("setSelect");
     }
   }
@@ -3333,8 +3352,8 @@ function Ie(e, t, n) {
     if (S[o].show)
       Te && _s(ye[o], rn);
     else if (Te && ot(ye[o], rn), We) {
-      let c = vn ? ft[0] : ft[o];
-      c != null && Rt(c, -10, -10, q, D);
+      let c = kn ? ft[0] : ft[o];
+      c != null && Pt(c, -10, -10, q, D);
     }
   }
   function Ft(o, i, c) {
@@ -3342,7 +3361,7 @@ function Ie(e, t, n) {
   }
   function Tt(o, i, c, f) {
     i.focus != null && Qr(o), i.show != null && S.forEach((d, m) => {
-      m > 0 && (o == m || o == null) && (d.show = i.show, Yr(m), s == 2 ? (Ft(d.facets[0].scale, null, null), Ft(d.facets[1].scale, null, null)) : Ft(d.scale, null, null), Sn());
+      m > 0 && (o == m || o == null) && (d.show = i.show, Yr(m), s == 2 ? (Ft(d.facets[0].scale, null, null), Ft(d.facets[1].scale, null, null)) : Ft(d.scale, null, null), Mn());
     }), c !== !1 && Ne("setSeries", o, i), f && Jn("setSeries", l, o, i);
   }
   l.setSeries = Tt;
@@ -3369,44 +3388,44 @@ function Ie(e, t, n) {
           let m = i || d == 0 || d == o;
           f._focus = i ? null : m, c && Zr(d, m ? 1 : At.alpha);
         }
-      }), tn = o, c && Sn();
+      }), tn = o, c && Mn();
     }
   }
-  Te && bn && He(Io, ae, (o) => {
+  Te && vn && He(Io, ae, (o) => {
     N._lock || (Xt(o), tn != null && Tt(null, Pn, !0, Me.setSeries));
   });
-  function Et(o, i, c) {
+  function Lt(o, i, c) {
     let f = T[i];
-    c && (o = o / re - (f.ori == 1 ? Ee : de));
+    c && (o = o / re - (f.ori == 1 ? Le : de));
     let d = q;
     f.ori == 1 && (d = D, o = d - o), f.dir == -1 && (o = d - o);
-    let m = f._min, k = f._max, _ = o / d, M = m + (k - m) * _, P = f.distr;
-    return P == 3 ? On(10, M) : P == 4 ? Yc(M, f.asinh) : P == 100 ? f.bwd(M) : M;
+    let m = f._min, x = f._max, _ = o / d, M = m + (x - m) * _, R = f.distr;
+    return R == 3 ? On(10, M) : R == 4 ? qc(M, f.asinh) : R == 100 ? f.bwd(M) : M;
   }
   function Xr(o, i) {
-    let c = Et(o, z, i);
+    let c = Lt(o, z, i);
     return yt(c, t[0], Ce, ze);
   }
-  l.valToIdx = (o) => yt(o, t[0]), l.posToIdx = Xr, l.posToVal = Et, l.valToPos = (o, i, c) => T[i].ori == 0 ? a(
+  l.valToIdx = (o) => yt(o, t[0]), l.posToIdx = Xr, l.posToVal = Lt, l.valToPos = (o, i, c) => T[i].ori == 0 ? r(
     o,
     T[i],
-    c ? Ze : q,
+    c ? Qe : q,
     c ? tt : 0
-  ) : r(
+  ) : a(
     o,
     T[i],
     c ? wt : D,
     c ? ct : 0
   ), l.setCursor = (o, i, c) => {
-    me = o.left, ke = o.top, nn(null, i, c);
+    me = o.left, xe = o.top, nn(null, i, c);
   };
   function go(o, i) {
-    be(Ln, Dn, ge.left = o), be(Ln, Xn, ge.width = i);
+    be(Rn, Cn, ge.left = o), be(Rn, Xn, ge.width = i);
   }
   function wo(o, i) {
-    be(Ln, Zn, ge.top = o), be(Ln, el, ge.height = i);
+    be(Rn, Zn, ge.top = o), be(Rn, el, ge.height = i);
   }
-  let Yn = E.ori == 0 ? go : wo, qn = E.ori == 1 ? go : wo;
+  let Yn = L.ori == 0 ? go : wo, qn = L.ori == 1 ? go : wo;
   function ea() {
     if (Te && Q.live)
       for (let o = s == 2 ? 1 : 0; o < S.length; o++) {
@@ -3420,7 +3439,7 @@ function Ie(e, t, n) {
   function ls(o, i) {
     if (o != null && (o.idxs ? o.idxs.forEach((c, f) => {
       ue[f] = c;
-    }) : Zc(o.idx) || ue.fill(o.idx), Q.idx = ue[0]), Te && Q.live) {
+    }) : Qc(o.idx) || ue.fill(o.idx), Q.idx = ue[0]), Te && Q.live) {
       for (let c = 0; c < S.length; c++)
         (c > 0 || s == 1 && !at) && ta(c, ue[c]);
       ea();
@@ -3433,95 +3452,95 @@ function Ie(e, t, n) {
     at ? d = c.values(l, o, i) ?? Gt : (d = c.value(l, i == null ? null : f[i], o, i), d = d == null ? Gt : { _: d }), Q.values[o] = d;
   }
   function nn(o, i, c) {
-    ho = me, mo = ke, [me, ke] = N.move(l, me, ke), N.left = me, N.top = ke, We && (Mn && Rt(Mn, Le(me), 0, q, D), An && Rt(An, 0, Le(ke), q, D));
+    ho = me, mo = xe, [me, xe] = N.move(l, me, xe), N.left = me, N.top = xe, We && (An && Pt(An, Ee(me), 0, q, D), Tn && Pt(Tn, 0, Ee(xe), q, D));
     let f, d = Ce > ze;
     Bt = pe, It = null;
-    let m = E.ori == 0 ? q : D, k = E.ori == 1 ? q : D;
+    let m = L.ori == 0 ? q : D, x = L.ori == 1 ? q : D;
     if (me < 0 || Ve == 0 || d) {
       f = N.idx = null;
       for (let _ = 0; _ < S.length; _++) {
         let M = ft[_];
-        M != null && Rt(M, -10, -10, q, D);
+        M != null && Pt(M, -10, -10, q, D);
       }
-      bn && Tt(null, Pn, !0, o == null && Me.setSeries), Q.live && (ue.fill(f), ut = !0);
+      vn && Tt(null, Pn, !0, o == null && Me.setSeries), Q.live && (ue.fill(f), ut = !0);
     } else {
-      let _, M, P;
-      s == 1 && (_ = E.ori == 0 ? me : ke, M = Et(_, z), f = N.idx = yt(M, t[0], Ce, ze), P = O(t[0][f], E, m, 0));
-      let R = -10, C = -10, j = 0, ie = 0, se = !0, X = "", W = "";
+      let _, M, R;
+      s == 1 && (_ = L.ori == 0 ? me : xe, M = Lt(_, z), f = N.idx = yt(M, t[0], Ce, ze), R = O(t[0][f], L, m, 0));
+      let P = -10, C = -10, j = 0, ie = 0, se = !0, X = "", W = "";
       for (let G = s == 2 ? 1 : 0; G < S.length; G++) {
         let we = S[G], _e = ue[G], Ge = _e == null ? null : s == 1 ? t[G][_e] : t[G][1][_e], fe = N.dataIdx(l, G, f, M), Se = fe == null ? null : s == 1 ? t[G][fe] : t[G][1][fe];
         if (ut = ut || Se != Ge || fe != _e, ue[G] = fe, G > 0 && we.show) {
-          let nt = fe == null ? -10 : fe == f ? P : O(s == 1 ? t[0][fe] : t[G][0][fe], E, m, 0), je = Se == null ? -10 : H(Se, s == 1 ? T[we.scale] : T[we.facets[1].scale], k, 0);
-          if (bn && Se != null) {
-            let pt = E.ori == 1 ? me : ke, vt = Pe(At.dist(l, G, fe, je, pt));
+          let nt = fe == null ? -10 : fe == f ? R : O(s == 1 ? t[0][fe] : t[G][0][fe], L, m, 0), je = Se == null ? -10 : H(Se, s == 1 ? T[we.scale] : T[we.facets[1].scale], x, 0);
+          if (vn && Se != null) {
+            let pt = L.ori == 1 ? me : xe, vt = Re(At.dist(l, G, fe, je, pt));
             if (vt < Bt) {
-              let Lt = At.bias;
-              if (Lt != 0) {
-                let lt = Et(pt, we.scale), ht = Se >= 0 ? 1 : -1, xt = lt >= 0 ? 1 : -1;
-                xt == ht && (xt == 1 ? Lt == 1 ? Se >= lt : Se <= lt : (
+              let Et = At.bias;
+              if (Et != 0) {
+                let lt = Lt(pt, we.scale), ht = Se >= 0 ? 1 : -1, kt = lt >= 0 ? 1 : -1;
+                kt == ht && (kt == 1 ? Et == 1 ? Se >= lt : Se <= lt : (
                   // >= 0
-                  Lt == 1 ? Se <= lt : Se >= lt
+                  Et == 1 ? Se <= lt : Se >= lt
                 )) && (Bt = vt, It = G);
               } else
                 Bt = vt, It = G;
             }
           }
-          if (ut || vn) {
+          if (ut || kn) {
             let pt, vt;
-            E.ori == 0 ? (pt = nt, vt = je) : (pt = je, vt = nt);
-            let Lt, lt, ht, xt, Pt, Ue, st = !0, ln = Fe.bbox;
+            L.ori == 0 ? (pt = nt, vt = je) : (pt = je, vt = nt);
+            let Et, lt, ht, kt, Rt, Ue, st = !0, ln = Fe.bbox;
             if (ln != null) {
               st = !1;
               let Ye = ln(l, G);
-              ht = Ye.left, xt = Ye.top, Lt = Ye.width, lt = Ye.height;
+              ht = Ye.left, kt = Ye.top, Et = Ye.width, lt = Ye.height;
             } else
-              ht = pt, xt = vt, Lt = lt = Fe.size(l, G);
-            if (Ue = Fe.fill(l, G), Pt = Fe.stroke(l, G), vn)
-              G == It && Bt <= At.prox && (R = ht, C = xt, j = Lt, ie = lt, se = st, X = Ue, W = Pt);
+              ht = pt, kt = vt, Et = lt = Fe.size(l, G);
+            if (Ue = Fe.fill(l, G), Rt = Fe.stroke(l, G), kn)
+              G == It && Bt <= At.prox && (P = ht, C = kt, j = Et, ie = lt, se = st, X = Ue, W = Rt);
             else {
               let Ye = ft[G];
-              Ye != null && (xn[G] = ht, kn[G] = xt, Ko(Ye, Lt, lt, st), Yo(Ye, Ue, Pt), Rt(Ye, mt(ht), mt(xt), q, D));
+              Ye != null && (xn[G] = ht, yn[G] = kt, Ko(Ye, Et, lt, st), Yo(Ye, Ue, Rt), Pt(Ye, mt(ht), mt(kt), q, D));
             }
           }
         }
       }
-      if (vn) {
+      if (kn) {
         let G = At.prox, we = tn == null ? Bt <= G : Bt > G || It != tn;
         if (ut || we) {
           let _e = ft[0];
-          _e != null && (xn[0] = R, kn[0] = C, Ko(_e, j, ie, se), Yo(_e, X, W), Rt(_e, mt(R), mt(C), q, D));
+          _e != null && (xn[0] = P, yn[0] = C, Ko(_e, j, ie, se), Yo(_e, X, W), Pt(_e, mt(P), mt(C), q, D));
         }
       }
     }
     if (ge.show && $t)
       if (o != null) {
-        let [_, M] = Me.scales, [P, R] = Me.match, [C, j] = o.cursor.sync.scales, ie = o.cursor.drag;
+        let [_, M] = Me.scales, [R, P] = Me.match, [C, j] = o.cursor.sync.scales, ie = o.cursor.drag;
         if (Be = ie._x, Oe = ie._y, Be || Oe) {
-          let { left: se, top: X, width: W, height: G } = o.select, we = o.scales[C].ori, _e = o.posToVal, Ge, fe, Se, nt, je, pt = _ != null && P(_, C), vt = M != null && R(M, j);
-          pt && Be ? (we == 0 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = T[_], nt = O(_e(Ge, C), Se, m, 0), je = O(_e(Ge + fe, C), Se, m, 0), Yn(_t(nt, je), Pe(je - nt))) : Yn(0, m), vt && Oe ? (we == 1 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = T[M], nt = H(_e(Ge, j), Se, k, 0), je = H(_e(Ge + fe, j), Se, k, 0), qn(_t(nt, je), Pe(je - nt))) : qn(0, k);
+          let { left: se, top: X, width: W, height: G } = o.select, we = o.scales[C].ori, _e = o.posToVal, Ge, fe, Se, nt, je, pt = _ != null && R(_, C), vt = M != null && P(M, j);
+          pt && Be ? (we == 0 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = T[_], nt = O(_e(Ge, C), Se, m, 0), je = O(_e(Ge + fe, C), Se, m, 0), Yn(_t(nt, je), Re(je - nt))) : Yn(0, m), vt && Oe ? (we == 1 ? (Ge = se, fe = W) : (Ge = X, fe = G), Se = T[M], nt = H(_e(Ge, j), Se, x, 0), je = H(_e(Ge + fe, j), Se, x, 0), qn(_t(nt, je), Re(je - nt))) : qn(0, x);
         } else
           is();
       } else {
-        let _ = Pe(ho - fo), M = Pe(mo - po);
-        if (E.ori == 1) {
+        let _ = Re(ho - fo), M = Re(mo - po);
+        if (L.ori == 1) {
           let j = _;
           _ = M, M = j;
         }
         Be = $e.x && _ >= $e.dist, Oe = $e.y && M >= $e.dist;
-        let P = $e.uni;
-        P != null ? Be && Oe && (Be = _ >= P, Oe = M >= P, !Be && !Oe && (M > _ ? Oe = !0 : Be = !0)) : $e.x && $e.y && (Be || Oe) && (Be = Oe = !0);
-        let R, C;
-        Be && (E.ori == 0 ? (R = Tn, C = me) : (R = En, C = ke), Yn(_t(R, C), Pe(C - R)), Oe || qn(0, k)), Oe && (E.ori == 1 ? (R = Tn, C = me) : (R = En, C = ke), qn(_t(R, C), Pe(C - R)), Be || Yn(0, m)), !Be && !Oe && (Yn(0, 0), qn(0, 0));
+        let R = $e.uni;
+        R != null ? Be && Oe && (Be = _ >= R, Oe = M >= R, !Be && !Oe && (M > _ ? Oe = !0 : Be = !0)) : $e.x && $e.y && (Be || Oe) && (Be = Oe = !0);
+        let P, C;
+        Be && (L.ori == 0 ? (P = Ln, C = me) : (P = En, C = xe), Yn(_t(P, C), Re(C - P)), Oe || qn(0, x)), Oe && (L.ori == 1 ? (P = Ln, C = me) : (P = En, C = xe), qn(_t(P, C), Re(C - P)), Be || Yn(0, m)), !Be && !Oe && (Yn(0, 0), qn(0, 0));
       }
     if ($e._x = Be, $e._y = Oe, o == null) {
       if (c) {
-        if (Eo != null) {
+        if (Lo != null) {
           let [_, M] = Me.scales;
-          Me.values[0] = _ != null ? Et(E.ori == 0 ? me : ke, _) : null, Me.values[1] = M != null ? Et(E.ori == 1 ? me : ke, M) : null;
+          Me.values[0] = _ != null ? Lt(L.ori == 0 ? me : xe, _) : null, Me.values[1] = M != null ? Lt(L.ori == 1 ? me : xe, M) : null;
         }
-        Jn(hs, l, me, ke, q, D, f);
+        Jn(hs, l, me, xe, q, D, f);
       }
-      if (bn) {
+      if (vn) {
         let _ = c && Me.setSeries, M = At.prox;
         tn == null ? Bt <= M && Tt(It, Pn, !0, _) : Bt > M ? Tt(null, Pn, !0, _) : It != tn && Tt(It, Pn, !0, _);
       }
@@ -3535,26 +3554,26 @@ function Ie(e, t, n) {
     }
   });
   function Kn(o = !1) {
-    o ? Wt = null : (Wt = L.getBoundingClientRect(), Ne("syncRect", Wt));
+    o ? Wt = null : (Wt = E.getBoundingClientRect(), Ne("syncRect", Wt));
   }
-  function bo(o, i, c, f, d, m, k) {
-    N._lock || $t && o != null && o.movementX == 0 && o.movementY == 0 || (ss(o, i, c, f, d, m, k, !1, o != null), o != null ? nn(null, !0, !0) : nn(i, !0, !1));
+  function bo(o, i, c, f, d, m, x) {
+    N._lock || $t && o != null && o.movementX == 0 && o.movementY == 0 || (ss(o, i, c, f, d, m, x, !1, o != null), o != null ? nn(null, !0, !0) : nn(i, !0, !1));
   }
-  function ss(o, i, c, f, d, m, k, _, M) {
+  function ss(o, i, c, f, d, m, x, _, M) {
     if (Wt == null && Kn(!1), Xt(o), o != null)
       c = o.clientX - Wt.left, f = o.clientY - Wt.top;
     else {
       if (c < 0 || f < 0) {
-        me = -10, ke = -10;
+        me = -10, xe = -10;
         return;
       }
-      let [P, R] = Me.scales, C = i.cursor.sync, [j, ie] = C.values, [se, X] = C.scales, [W, G] = Me.match, we = i.axes[0].side % 2 == 1, _e = E.ori == 0 ? q : D, Ge = E.ori == 1 ? q : D, fe = we ? m : d, Se = we ? d : m, nt = we ? f : c, je = we ? c : f;
-      if (se != null ? c = W(P, se) ? u(j, T[P], _e, 0) : -10 : c = _e * (nt / fe), X != null ? f = G(R, X) ? u(ie, T[R], Ge, 0) : -10 : f = Ge * (je / Se), E.ori == 1) {
+      let [R, P] = Me.scales, C = i.cursor.sync, [j, ie] = C.values, [se, X] = C.scales, [W, G] = Me.match, we = i.axes[0].side % 2 == 1, _e = L.ori == 0 ? q : D, Ge = L.ori == 1 ? q : D, fe = we ? m : d, Se = we ? d : m, nt = we ? f : c, je = we ? c : f;
+      if (se != null ? c = W(R, se) ? u(j, T[R], _e, 0) : -10 : c = _e * (nt / fe), X != null ? f = G(P, X) ? u(ie, T[P], Ge, 0) : -10 : f = Ge * (je / Se), L.ori == 1) {
         let pt = c;
         c = f, f = pt;
       }
     }
-    M && (i == null || i.cursor.event.type == hs) && ((c <= 1 || c >= q - 1) && (c = sn(c, q)), (f <= 1 || f >= D - 1) && (f = sn(f, D))), _ ? (fo = c, po = f, [Tn, En] = N.move(l, c, f)) : (me = c, ke = f);
+    M && (i == null || i.cursor.event.type == hs) && ((c <= 1 || c >= q - 1) && (c = sn(c, q)), (f <= 1 || f >= D - 1) && (f = sn(f, D))), _ ? (fo = c, po = f, [Ln, En] = N.move(l, c, f)) : (me = c, xe = f);
   }
   const os = {
     width: 0,
@@ -3565,59 +3584,59 @@ function Ie(e, t, n) {
   function is() {
     wl(os, !1);
   }
-  let vo, xo, ko, yo;
-  function _o(o, i, c, f, d, m, k) {
-    $t = !0, Be = Oe = $e._x = $e._y = !1, ss(o, i, c, f, d, m, k, !0, !1), o != null && (He(ds, ks, So, !1), Jn($o, l, Tn, En, q, D, null));
-    let { left: _, top: M, width: P, height: R } = ge;
-    vo = _, xo = M, ko = P, yo = R;
+  let vo, ko, xo, yo;
+  function _o(o, i, c, f, d, m, x) {
+    $t = !0, Be = Oe = $e._x = $e._y = !1, ss(o, i, c, f, d, m, x, !0, !1), o != null && (He(ds, xs, So, !1), Jn($o, l, Ln, En, q, D, null));
+    let { left: _, top: M, width: R, height: P } = ge;
+    vo = _, ko = M, xo = R, yo = P;
   }
-  function So(o, i, c, f, d, m, k) {
-    $t = $e._x = $e._y = !1, ss(o, i, c, f, d, m, k, !1, !0);
-    let { left: _, top: M, width: P, height: R } = ge, C = P > 0 || R > 0, j = vo != _ || xo != M || ko != P || yo != R;
+  function So(o, i, c, f, d, m, x) {
+    $t = $e._x = $e._y = !1, ss(o, i, c, f, d, m, x, !1, !0);
+    let { left: _, top: M, width: R, height: P } = ge, C = R > 0 || P > 0, j = vo != _ || ko != M || xo != R || yo != P;
     if (C && j && wl(ge), $e.setScale && C && j) {
-      let ie = _, se = P, X = M, W = R;
-      if (E.ori == 1 && (ie = M, se = R, X = _, W = P), Be && Ft(
+      let ie = _, se = R, X = M, W = P;
+      if (L.ori == 1 && (ie = M, se = P, X = _, W = R), Be && Ft(
         z,
-        Et(ie, z),
-        Et(ie + se, z)
+        Lt(ie, z),
+        Lt(ie + se, z)
       ), Oe)
         for (let G in T) {
           let we = T[G];
           G != z && we.from == null && we.min != pe && Ft(
             G,
-            Et(X + W, G),
-            Et(X, G)
+            Lt(X + W, G),
+            Lt(X, G)
           );
         }
       is();
     } else N.lock && (N._lock = !N._lock, nn(i, !0, o != null));
-    o != null && (mn(ds, ks), Jn(ds, l, me, ke, q, D, null));
+    o != null && (gn(ds, xs), Jn(ds, l, me, xe, q, D, null));
   }
-  function na(o, i, c, f, d, m, k) {
+  function na(o, i, c, f, d, m, x) {
     if (N._lock)
       return;
     Xt(o);
     let _ = $t;
     if ($t) {
-      let M = !0, P = !0, R = 10, C, j;
-      E.ori == 0 ? (C = Be, j = Oe) : (C = Oe, j = Be), C && j && (M = me <= R || me >= q - R, P = ke <= R || ke >= D - R), C && M && (me = me < Tn ? 0 : q), j && P && (ke = ke < En ? 0 : D), nn(null, !0, !0), $t = !1;
+      let M = !0, R = !0, P = 10, C, j;
+      L.ori == 0 ? (C = Be, j = Oe) : (C = Oe, j = Be), C && j && (M = me <= P || me >= q - P, R = xe <= P || xe >= D - P), C && M && (me = me < Ln ? 0 : q), j && R && (xe = xe < En ? 0 : D), nn(null, !0, !0), $t = !1;
     }
-    me = -10, ke = -10, ue.fill(null), nn(null, !0, !0), _ && ($t = _);
+    me = -10, xe = -10, ue.fill(null), nn(null, !0, !0), _ && ($t = _);
   }
-  function Mo(o, i, c, f, d, m, k) {
-    N._lock || (Xt(o), Il(), is(), o != null && Jn(Wo, l, me, ke, q, D, null));
+  function Mo(o, i, c, f, d, m, x) {
+    N._lock || (Xt(o), Il(), is(), o != null && Jn(Wo, l, me, xe, q, D, null));
   }
   function Ao() {
-    y.forEach(df), Fl(l.width, l.height, !0);
+    y.forEach(mf), Fl(l.width, l.height, !0);
   }
-  cn(Al, Bn, Ao);
-  const Rn = {};
-  Rn.mousedown = _o, Rn.mousemove = bo, Rn.mouseup = So, Rn.dblclick = Mo, Rn.setSeries = (o, i, c, f) => {
+  un(Al, Bn, Ao);
+  const Dn = {};
+  Dn.mousedown = _o, Dn.mousemove = bo, Dn.mouseup = So, Dn.dblclick = Mo, Dn.setSeries = (o, i, c, f) => {
     let d = Me.match[2];
     c = d(l, i, c), c != -1 && Tt(c, f, !0, !1);
-  }, We && (He($o, L, _o), He(hs, L, bo), He(Fo, L, (o) => {
+  }, We && (He($o, E, _o), He(hs, E, bo), He(Fo, E, (o) => {
     Xt(o), Kn(!1);
-  }), He(Io, L, na), He(Wo, L, Mo), Ls.add(l), l.syncRect = Kn);
+  }), He(Io, E, na), He(Wo, E, Mo), Es.add(l), l.syncRect = Kn);
   const bl = l.hooks = e.hooks || {};
   function Ne(o, i, c) {
     Xl ? Un.push([o, i, c]) : o in bl && bl[o].forEach((f) => {
@@ -3640,17 +3659,17 @@ function Ie(e, t, n) {
     values: [null, null]
   }, N.sync);
   Me.match.length == 2 && Me.match.push(To), N.sync = Me;
-  const Eo = Me.key, rs = gr(Eo);
-  function Jn(o, i, c, f, d, m, k) {
-    Me.filters.pub(o, i, c, f, d, m, k) && rs.pub(o, i, c, f, d, m, k);
+  const Lo = Me.key, rs = gr(Lo);
+  function Jn(o, i, c, f, d, m, x) {
+    Me.filters.pub(o, i, c, f, d, m, x) && rs.pub(o, i, c, f, d, m, x);
   }
   rs.sub(l);
-  function la(o, i, c, f, d, m, k) {
-    Me.filters.sub(o, i, c, f, d, m, k) && Rn[o](null, i, c, f, d, m, k);
+  function la(o, i, c, f, d, m, x) {
+    Me.filters.sub(o, i, c, f, d, m, x) && Dn[o](null, i, c, f, d, m, x);
   }
   l.pub = la;
   function sa() {
-    rs.unsub(l), Ls.delete(l), qt.clear(), Ss(Al, Bn, Ao), h.remove(), ae?.remove(), Ne("destroy");
+    rs.unsub(l), Es.delete(l), qt.clear(), Ss(Al, Bn, Ao), h.remove(), ae?.remove(), Ne("destroy");
   }
   l.destroy = sa;
   function as() {
@@ -3663,32 +3682,32 @@ Ie.fmtNum = Hs;
 Ie.rangeNum = Tl;
 Ie.rangeLog = Dl;
 Ie.rangeAsinh = Is;
-Ie.orient = pn;
+Ie.orient = hn;
 Ie.pxRatio = re;
-Ie.join = su;
-Ie.fmtDate = Us, Ie.tzDate = mu;
+Ie.join = ou;
+Ie.fmtDate = Us, Ie.tzDate = gu;
 Ie.sync = gr;
 {
-  Ie.addGap = Zu, Ie.clipGaps = Bl;
+  Ie.addGap = Qu, Ie.clipGaps = Bl;
   let e = Ie.paths = {
     points: yr
   };
-  e.linear = Sr, e.stepped = ef, e.bars = tf, e.spline = lf;
+  e.linear = Sr, e.stepped = tf, e.bars = nf, e.spline = sf;
 }
 const _i = 2 ** 30, Si = 104;
 function Vl(e, t) {
-  const [, , n, l, s, a, r, u] = e ?? [0, ""];
-  return t === "vram" ? { ours: n ?? null, other: s ?? null, evictable: a ?? null } : { ours: l ?? null, other: r ?? null, evictable: u ?? null };
+  const [, , n, l, s, r, a, u] = e ?? [0, ""];
+  return t === "vram" ? { ours: n ?? null, other: s ?? null, evictable: r ?? null } : { ours: l ?? null, other: a ?? null, evictable: u ?? null };
 }
-function Er(e, t) {
+function Lr(e, t) {
   const n = e.plan.snapshot?.[`${t}_total_bytes`];
   return (e.curve.some((s) => Vl(s, t).other != null) ? n : zs(e.plan.snapshot, t)) ?? null;
 }
-function mf(e, t) {
-  const n = e.map((s) => Vl(s, t)), l = (...s) => n.map((a) => s.some((r) => a[r] == null) ? null : s.reduce((r, u) => r + a[u], 0));
+function gf(e, t) {
+  const n = e.map((s) => Vl(s, t)), l = (...s) => n.map((r) => s.some((a) => r[a] == null) ? null : s.reduce((a, u) => a + r[u], 0));
   return [l("ours", "other", "evictable"), l("ours", "other"), l("ours")];
 }
-class gf {
+class wf {
   constructor(t, n) {
     this.place = t, this.axis = n, this.resize = new ResizeObserver(() => {
       const l = this.place.clientWidth;
@@ -3702,9 +3721,9 @@ class gf {
   resize;
   show(t) {
     this.run = t;
-    const n = mf(t.curve, this.axis), l = [
+    const n = gf(t.curve, this.axis), l = [
       t.curve.map((s) => s[0]),
-      ...n.map((s) => s.map((a) => a == null ? null : a / _i))
+      ...n.map((s) => s.map((r) => r == null ? null : r / _i))
     ];
     this.plot ? this.plot.setData(l) : this.place.clientWidth && (this.plot = new Ie(this.options(), l, this.place));
   }
@@ -3719,10 +3738,10 @@ class gf {
     return getComputedStyle(this.place).getPropertyValue(t).trim() || "#888";
   }
   end() {
-    return ((this.run && Er(this.run, this.axis)) ?? 0) / _i;
+    return ((this.run && Lr(this.run, this.axis)) ?? 0) / _i;
   }
   options() {
-    const t = { stroke: () => this.colour("--lp-dim"), grid: { show: !1 }, font: "11px sans-serif" }, n = (s, a) => ({ stroke: () => this.colour(s), width: a, points: { show: !1 } }), l = `--lp-${this.axis}`;
+    const t = { stroke: () => this.colour("--lp-dim"), grid: { show: !1 }, font: "11px sans-serif" }, n = (s, r) => ({ stroke: () => this.colour(s), width: r, points: { show: !1 } }), l = `--lp-${this.axis}`;
     return {
       width: this.place.clientWidth,
       height: Si,
@@ -3731,11 +3750,11 @@ class gf {
       padding: [6, 6, 0, 0],
       scales: {
         x: { time: !1 },
-        y: { range: (s, a, r) => [0, Math.max(r ?? 0, 0.1, this.end()) * 1.08] }
+        y: { range: (s, r, a) => [0, Math.max(a ?? 0, 0.1, this.end()) * 1.08] }
       },
       axes: [
-        { ...t, size: 24, values: (s, a) => a.map((r) => il(r)) },
-        { ...t, size: 54, space: 26, values: (s, a) => a.map((r) => `${r} GiB`) }
+        { ...t, size: 24, values: (s, r) => r.map((a) => il(a)) },
+        { ...t, size: 54, space: 26, values: (s, r) => r.map((a) => `${a} GiB`) }
       ],
       series: [
         {},
@@ -3752,11 +3771,11 @@ class gf {
   }
   bands(t) {
     const { ctx: n, bbox: l } = t;
-    n.save(), n.font = `${10 * devicePixelRatio}px sans-serif`, n.textAlign = "left", n.textBaseline = "alphabetic", this.phases().forEach(([s, a, r], u) => {
-      const p = t.valToPos(a, "x", !0), h = t.valToPos(r, "x", !0) - p;
+    n.save(), n.font = `${10 * devicePixelRatio}px sans-serif`, n.textAlign = "left", n.textBaseline = "alphabetic", this.phases().forEach(([s, r, a], u) => {
+      const p = t.valToPos(r, "x", !0), h = t.valToPos(a, "x", !0) - p;
       n.fillStyle = this.colour("--lp-line"), n.globalAlpha = u % 2 ? 0.25 : 0.5, n.fillRect(p, l.top, h, l.height), n.globalAlpha = 1, n.fillStyle = this.colour("--lp-dim");
-      const x = fn(s, this.run?.curve.map((g) => g[1]));
-      n.measureText(x).width < h - 6 * devicePixelRatio && n.fillText(x, p + 3 * devicePixelRatio, l.top + 10 * devicePixelRatio);
+      const k = pn(s, this.run?.curve.map((g) => g[1]));
+      n.measureText(k).width < h - 6 * devicePixelRatio && n.fillText(k, p + 3 * devicePixelRatio, l.top + 10 * devicePixelRatio);
     }), n.restore();
   }
   /** A dashed line where memory ends. */
@@ -3779,68 +3798,68 @@ class Mi {
     this.axis = t, this.box.append(this.words, this.place);
   }
   axis;
-  box = b("div.lp-memory");
-  words = b("div.lp-legend");
-  place = b("div.lp-curve", { role: "img" });
+  box = v("div.lp-memory");
+  words = v("div.lp-legend");
+  place = v("div.lp-curve", { role: "img" });
   curve;
   draw(t) {
     const n = Vl(t.curve.at(-1), this.axis);
     if (this.box.hidden = t.curve.length < 2 || n.ours == null, this.box.hidden) return;
-    const l = Er(t, this.axis), s = [
-      [`lp-key-${this.axis}`, v("now.ours", { amount: Xe(n.ours) })],
-      ...n.other == null ? [] : [["lp-key-other", v("now.other", { amount: Xe(n.other) })]],
-      ...n.evictable == null ? [] : [["lp-key-evictable", v("now.evictable", { amount: Xe(n.evictable) })]]
-    ], a = l == null ? "" : v("now.of", { amount: Xe(l) });
-    Re(
+    const l = Lr(t, this.axis), s = [
+      [`lp-key-${this.axis}`, b("now.ours", { amount: qe(n.ours) })],
+      ...n.other == null ? [] : [["lp-key-other", b("now.other", { amount: qe(n.other) })]],
+      ...n.evictable == null ? [] : [["lp-key-evictable", b("now.evictable", { amount: qe(n.evictable) })]]
+    ], r = l == null ? "" : b("now.of", { amount: qe(l) });
+    Pe(
       this.words,
-      b("b", {}, Ke(this.axis)),
-      ...s.map(([u, p]) => b("span", {}, b("i", { class: u, "aria-hidden": "true" }), p)),
-      a && b("span", {}, b("i.lp-key-cap", { "aria-hidden": "true" }), a)
+      v("b", {}, Je(this.axis)),
+      ...s.map(([u, p]) => v("span", {}, v("i", { class: u, "aria-hidden": "true" }), p)),
+      r && v("span", {}, v("i.lp-key-cap", { "aria-hidden": "true" }), r)
     );
-    const r = Yt([...s.map(([, u]) => u), a].filter(Boolean));
-    this.place.setAttribute("aria-label", v("now.curve", { axis: Ke(this.axis), text: r })), this.curve ??= new gf(this.place, this.axis), this.curve.show(t);
+    const a = Yt([...s.map(([, u]) => u), r].filter(Boolean));
+    this.place.setAttribute("aria-label", b("now.curve", { axis: Je(this.axis), text: a })), this.curve ??= new wf(this.place, this.axis), this.curve.show(t);
   }
   redraw() {
     this.curve?.redraw();
   }
   close() {
-    this.curve?.close(), this.curve = void 0, Re(this.place);
+    this.curve?.close(), this.curve = void 0, Pe(this.place);
   }
 }
-class wf {
+class bf {
   box;
   title;
-  status = b("div.lp-sr", { role: "status", "aria-live": "polite" });
-  bar = b("i");
-  progress = b(
+  status = v("div.lp-sr", { role: "status", "aria-live": "polite" });
+  bar = v("i");
+  progress = v(
     "div.lp-progress",
-    { role: "progressbar", "aria-label": v("now.progress"), "aria-valuemin": 0 },
+    { role: "progressbar", "aria-label": b("now.progress"), "aria-valuemin": 0 },
     this.bar
   );
   memories = [new Mi("vram"), new Mi("ram")];
-  rest = b("div");
+  rest = v("div");
   said = "";
   constructor() {
-    const [t, n, l] = an(v("section.now"));
+    const [t, n, l] = an(b("section.now"));
     this.box = t, this.title = l, t.hidden = !0, n.append(this.status, this.progress, ...this.memories.map((s) => s.box), this.rest);
   }
   draw(t) {
     if (this.box.hidden = !t, !t)
       return this.said = "", this.close();
-    const n = Ja(t), { step: l = 0, steps: s } = n && t.phases[n]?.progress || {}, a = Ka(t), r = n ? fn(n, Object.keys(t.phases)) : v("now.between"), u = [
-      r.toLowerCase(),
-      s ? v("now.step", { step: l ?? 0, steps: s }) : "",
-      a == null ? "" : v("now.left", { time: zn(a) })
+    const n = Ja(t), { step: l = 0, steps: s } = n && t.phases[n]?.progress || {}, r = Ka(t), a = n ? pn(n, Object.keys(t.phases)) : b("now.between"), u = [
+      a.toLowerCase(),
+      s ? b("now.step", { step: l ?? 0, steps: s }) : "",
+      r == null ? "" : b("now.left", { time: cn(r) })
     ].filter(Boolean);
-    this.title.textContent = v("now.head", { what: Yt(u) }), this.announce(t, r), this.progress.hidden = !s, this.progress.setAttribute("aria-valuemax", String(s ?? 0)), this.progress.setAttribute("aria-valuenow", String(l ?? 0)), this.bar.style.width = `${s ? 100 * (l ?? 0) / s : 0}%`;
+    this.title.textContent = b("now.head", { what: Yt(u) }), this.announce(t, a), this.progress.hidden = !s, this.progress.setAttribute("aria-valuemax", String(s ?? 0)), this.progress.setAttribute("aria-valuenow", String(l ?? 0)), this.bar.style.width = `${s ? 100 * (l ?? 0) / s : 0}%`;
     for (const h of this.memories) h.draw(t);
     const p = Ni(t);
-    Re(
+    Pe(
       this.rest,
       Bs(p),
       Os(p, !0),
-      vf(t),
-      n?.startsWith("sample") ? bf(t, n) : null,
+      kf(t),
+      n?.startsWith("sample") ? vf(t, n) : null,
       ...t.notices.slice(-3).map((h) => Dt("p.lp-notice", h))
     );
   }
@@ -3856,176 +3875,176 @@ class wf {
     this.said !== n + l && (this.said = n + l, this.status.textContent = `${n}. ${l}`);
   }
 }
-function bf(e, t) {
+function vf(e, t) {
   const n = Gs(e.plan, t);
-  return n ? b(
+  return n ? v(
     "div",
     {},
-    b("h4", {}, v("section.blocks", { count: Ns(n).length })),
+    v("h4", {}, b("section.blocks", { count: Ns(n).length })),
     $i(e.plan, t)
   ) : null;
 }
-function vf(e) {
+function kf(e) {
   const t = e.plan.snapshot, n = [
     ["vram", t?.vram_total_bytes, t?.vram_free_bytes],
     ["ram", t?.ram_total_bytes, t?.ram_available_bytes]
-  ].flatMap(([l, s, a]) => s && a != null && Vl(e.curve.at(-1), l).other == null ? [v("now.held", { amount: Xe(s - a), axis: Ke(l) })] : []);
-  return n.length ? b("p.lp-dim", {}, v("now.planned", { parts: n.join(v("list.and")) })) : null;
+  ].flatMap(([l, s, r]) => s && r != null && Vl(e.curve.at(-1), l).other == null ? [b("now.held", { amount: qe(s - r), axis: Je(l) })] : []);
+  return n.length ? v("p.lp-dim", {}, b("now.planned", { parts: n.join(b("list.and")) })) : null;
 }
 const Ai = "http://www.w3.org/2000/svg", xf = 12;
-function kf(e, t) {
+function yf(e, t) {
   if (!t.length)
-    return Re(e), !1;
-  const n = [v("past.when"), v("past.size"), v("past.forecast"), v("past.took"), Ke("vram")];
-  return Re(
+    return Pe(e), !1;
+  const n = [b("past.when"), b("past.size"), b("past.forecast"), b("past.took"), Je("vram")];
+  return Pe(
     e,
-    b(
+    v(
       "table",
       {},
-      b("thead", {}, b("tr", {}, ...n.map((l) => b("th", { scope: "col" }, l)))),
-      b("tbody", {}, ...t.slice(0, xf).map(yf))
+      v("thead", {}, v("tr", {}, ...n.map((l) => v("th", { scope: "col" }, l)))),
+      v("tbody", {}, ...t.slice(0, xf).map(_f))
     ),
-    _f(t)
+    Sf(t)
   ), !0;
 }
-function yf(e) {
-  const t = new Date(e.started_unix_seconds * 1e3), n = ol() === "en" ? void 0 : ol(), l = t.toLocaleTimeString(n, { hour: "2-digit", minute: "2-digit" }), s = t.toLocaleDateString(n, { month: "short", day: "numeric" }), r = t.toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? v("past.today", { time: l }) : v("past.other_day", { day: s, time: l }), u = e.status === "done" ? il(e.measured_seconds) : Ga(e.status);
-  return b(
+function _f(e) {
+  const t = new Date(e.started_unix_seconds * 1e3), n = ol() === "en" ? void 0 : ol(), l = t.toLocaleTimeString(n, { hour: "2-digit", minute: "2-digit" }), s = t.toLocaleDateString(n, { month: "short", day: "numeric" }), a = t.toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? b("past.today", { time: l }) : b("past.other_day", { day: s, time: l }), u = e.status === "done" ? il(e.measured_seconds) : Ga(e.status);
+  return v(
     "tr",
     {},
-    b("td", {}, r),
-    b("td", {}, jt(e.request)),
-    b("td", {}, il(e.forecast_seconds)),
-    b("td", {}, u),
-    b("td", {}, qa(e))
+    v("td", {}, a),
+    v("td", {}, jt(e.request)),
+    v("td", {}, il(e.forecast_seconds)),
+    v("td", {}, u),
+    v("td", {}, qa(e))
   );
 }
-function _f(e) {
+function Sf(e) {
   const t = e.filter((p) => p.status === "done").reverse(), n = t.map((p) => rl(p.measured_seconds, p.forecast_seconds)), l = t.map((p) => rl(p.measured_vram_peak_bytes, p.forecast_vram_peak_bytes)), s = [...n, ...l].filter((p) => p != null);
   if (t.length < 2 || !s.length) return null;
-  const a = Math.max(10, ...s.map(Math.abs)), r = v("past.error", {
+  const r = Math.max(10, ...s.map(Math.abs)), a = b("past.error", {
     count: t.length,
     time: Sl(n.at(-1) ?? null),
     vram: Sl(l.at(-1) ?? null)
-  }), u = (p, h) => b("span", {}, b("i", { class: p, "aria-hidden": "true" }), h);
-  return b(
+  }), u = (p, h) => v("span", {}, v("i", { class: p, "aria-hidden": "true" }), h);
+  return v(
     "div.lp-errors",
     {},
-    b(
+    v(
       "div.lp-scale",
       { "aria-hidden": "true" },
-      ...[a, 0, -a].map((p) => b("span", {}, Sl(p)))
+      ...[r, 0, -r].map((p) => v("span", {}, Sl(p)))
     ),
-    Sf(a, r, [
+    Mf(r, a, [
       { colour: "var(--lp-fg)", values: n },
       { colour: "var(--lp-vram)", values: l }
     ]),
-    b("div.lp-legend", {}, u("lp-key-time", v("past.time")), u("lp-key-vram", Ke("vram"))),
-    b("div.lp-dim", {}, r)
+    v("div.lp-legend", {}, u("lp-key-time", b("past.time")), u("lp-key-vram", Je("vram"))),
+    v("div.lp-dim", {}, a)
   );
 }
-function Sf(e, t, n) {
-  const [l, s, a] = [300, 60, 6], r = document.createElementNS(Ai, "svg"), u = (x, g) => {
-    for (const [w, A] of Object.entries(g)) x.setAttribute(w, A);
-    return x;
+function Mf(e, t, n) {
+  const [l, s, r] = [300, 60, 6], a = document.createElementNS(Ai, "svg"), u = (k, g) => {
+    for (const [w, A] of Object.entries(g)) k.setAttribute(w, A);
+    return k;
   };
-  u(r, {
+  u(a, {
     viewBox: `0 0 ${l} ${s}`,
     preserveAspectRatio: "none",
     class: "lp-spark",
     role: "img",
     "aria-label": t
   });
-  const p = (x, g, w) => r.append(
+  const p = (k, g, w) => a.append(
     u(document.createElementNS(Ai, "polyline"), {
-      points: x,
+      points: k,
       fill: "none",
       stroke: g,
       "stroke-width": "1.8",
       "stroke-dasharray": w,
       "vector-effect": "non-scaling-stroke"
     })
-  ), h = (x) => s / 2 - (s / 2 - a) * x / e;
+  ), h = (k) => s / 2 - (s / 2 - r) * k / e;
   p(`0,${h(0)} ${l},${h(0)}`, "var(--lp-dim)", "3 3");
-  for (const { colour: x, values: g } of n)
-    p(g.flatMap((w, A) => w == null ? [] : [`${a + (l - 2 * a) * A / (g.length - 1)},${h(w)}`]).join(" "), x, "");
-  return r;
+  for (const { colour: k, values: g } of n)
+    p(g.flatMap((w, A) => w == null ? [] : [`${r + (l - 2 * r) * A / (g.length - 1)},${h(w)}`]).join(" "), k, "");
+  return a;
 }
-const Ti = 2 ** 30, Mf = 4, Af = {
+const Ti = 2 ** 30, Af = 4, Tf = {
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
   ArrowUp: [-1, 0],
   ArrowDown: [1, 0]
 };
-class Tf {
+class Lf {
   constructor(t) {
     this.panel = t, this.box.addEventListener("keydown", (n) => this.move(n));
   }
   panel;
-  box = b("div.lp-heat");
+  box = v("div.lp-heat");
   /** Row and column of the cell that Tab reaches; arrows move it. */
   at = [0, 0];
   draw(t) {
     const { vramGib: n, lines: l, error: s } = t.map;
     this.box.hidden = !n.length;
-    const a = [...Pi].reverse(), r = Object.values(l).flat().flatMap((A) => A.fits ? A.total_seconds ?? [] : []), [u, p] = [Math.min(...r), Math.max(...r)], h = Pf(t.machine, n, a);
+    const r = [...Ri].reverse(), a = Object.values(l).flat().flatMap((A) => A.fits ? A.total_seconds ?? [] : []), [u, p] = [Math.min(...a), Math.max(...a)], h = Pf(t.machine, n, r);
     this.at[1] = Math.max(0, Math.min(this.at[1], n.length - 1));
-    const x = b("h4", { id: "lowpeak-map" }, v("section.map")), g = b(
+    const k = v("h4", { id: "lowpeak-map" }, b("section.map")), g = v(
       "tr",
       { role: "row" },
-      b("th", { scope: "col", role: "columnheader" }, v("map.ram")),
-      ...n.map((A) => b("th", { scope: "col", role: "columnheader" }, String(A)))
-    ), w = a.map((A, L) => b(
+      v("th", { scope: "col", role: "columnheader" }, b("map.ram")),
+      ...n.map((A) => v("th", { scope: "col", role: "columnheader" }, String(A)))
+    ), w = r.map((A, E) => v(
       "tr",
       { role: "row" },
-      b("th", { scope: "row", role: "rowheader" }, String(A)),
+      v("th", { scope: "row", role: "rowheader" }, String(A)),
       ...n.map((B, V) => {
-        const F = l[A]?.[V], S = F?.total_seconds ? F.total_seconds / u : 1, y = Math.log(S) / Math.log(Math.max(Mf, p / u));
-        return this.cell(F, B, A, L, V, y, h[0] === L && h[1] === V);
+        const F = l[A]?.[V], S = F?.total_seconds ? F.total_seconds / u : 1, y = Math.log(S) / Math.log(Math.max(Af, p / u));
+        return this.cell(F, B, A, E, V, y, h[0] === E && h[1] === V);
       })
     ));
-    Re(
+    Pe(
       this.box,
-      x,
-      b(
+      k,
+      v(
         "table",
         { role: "grid", "aria-labelledby": "lowpeak-map" },
-        b("caption", {}, v("map.vram")),
-        b("thead", { role: "rowgroup" }, g),
-        b("tbody", { role: "rowgroup" }, ...w)
+        v("caption", {}, b("map.vram")),
+        v("thead", { role: "rowgroup" }, g),
+        v("tbody", { role: "rowgroup" }, ...w)
       ),
-      b(
+      v(
         "div.lp-legend",
         { "aria-hidden": "true" },
-        b("span", {}, b("i.lp-heat-0"), v("map.fast")),
-        b("span", {}, b("i.lp-heat-1"), v("map.slow")),
-        b("span", {}, v("map.no")),
-        b("span", {}, b("i.lp-key-here"), v("map.here"))
+        v("span", {}, v("i.lp-heat-0"), b("map.fast")),
+        v("span", {}, v("i.lp-heat-1"), b("map.slow")),
+        v("span", {}, b("map.no")),
+        v("span", {}, v("i.lp-key-here"), b("map.here"))
       ),
       s && Dt("p.lp-bad", s)
     );
   }
-  cell(t, n, l, s, a, r, u) {
-    const p = Ef(t, n, l) + (u ? ` (${v("map.here")})` : "");
-    return b("td", {
+  cell(t, n, l, s, r, a, u) {
+    const p = Ef(t, n, l) + (u ? ` (${b("map.here")})` : "");
+    return v("td", {
       role: "gridcell",
       class: `${t ? t.fits ? "lp-fits" : "lp-short" : "lp-waits"}${u ? " lp-here" : ""}`,
-      style: `--lp-heat:${(8 + 42 * r).toFixed(0)}%`,
+      style: `--lp-heat:${(8 + 42 * a).toFixed(0)}%`,
       title: p,
       "aria-label": p,
-      tabindex: s === this.at[0] && a === this.at[1] ? 0 : -1,
-      "data-key": `cell-${s}-${a}`,
-      onclick: () => this.choose(s, a, n, l),
+      tabindex: s === this.at[0] && r === this.at[1] ? 0 : -1,
+      "data-key": `cell-${s}-${r}`,
+      onclick: () => this.choose(s, r, n, l),
       onkeydown: (h) => {
-        ["Enter", " "].includes(h.key) && (h.preventDefault(), this.choose(s, a, n, l));
+        ["Enter", " "].includes(h.key) && (h.preventDefault(), this.choose(s, r, n, l));
       }
-    }, t ? t.fits ? Lf(t.total_seconds) : "–" : "…");
+    }, t ? t.fits ? Rf(t.total_seconds) : "–" : "…");
   }
   choose(t, n, l, s) {
     this.at = [t, n], this.panel.whatIf({ vramGib: l, ramGib: s });
   }
   move(t) {
-    const n = Af[t.key];
+    const n = Tf[t.key];
     if (!n) return;
     t.preventDefault();
     const l = this.find(this.at[0] + n[0], this.at[1] + n[1]);
@@ -4036,102 +4055,102 @@ class Tf {
   }
 }
 function Ef(e, t, n) {
-  return e ? e.fits ? v(
+  return e ? e.fits ? b(
     "map.fits",
-    { vram: t, ram: n, time: zn(e.total_seconds), limit: Di(e.limited_by ?? "") }
-  ) : v("map.short", { vram: t, ram: n, axes: zi(e.short) }) : v("map.waiting", { vram: t, ram: n });
+    { vram: t, ram: n, time: cn(e.total_seconds), limit: Di(e.limited_by ?? "") }
+  ) : b("map.short", { vram: t, ram: n, axes: zi(e.short) }) : b("map.waiting", { vram: t, ram: n });
 }
-function Lf(e) {
-  return e == null ? "?" : e < 59.5 ? v("time.seconds", { s: Math.round(e) }) : e < 3570 ? v("time.short_minutes", { m: Math.round(e / 60) }) : v("time.short_hours", { h: (e / 3600).toFixed(1) });
+function Rf(e) {
+  return e == null ? "?" : e < 59.5 ? b("time.seconds", { s: Math.round(e) }) : e < 3570 ? b("time.short_minutes", { m: Math.round(e / 60) }) : b("time.short_hours", { h: (e / 3600).toFixed(1) });
 }
 function Pf(e, t, n) {
   const { vram_total_bytes: l, ram_total_bytes: s } = e ?? {};
-  return !l || !s ? [-1, -1] : [xs(n, s / Ti), xs(t, l / Ti)];
+  return !l || !s ? [-1, -1] : [ks(n, s / Ti), ks(t, l / Ti)];
 }
-class Rf {
+class Df {
   box;
-  result = b("div.lp-result", { role: "status", "aria-live": "polite" });
+  result = v("div.lp-result", { role: "status", "aria-live": "polite" });
   vram;
   ram;
   card;
   heat;
   drawnMap;
   constructor(t) {
-    const [n, l] = an(v("section.what_if"), !0);
-    this.box = n, this.card = b(
+    const [n, l] = an(b("section.what_if"), !0);
+    this.box = n, this.card = v(
       "select",
-      { "aria-label": v("what_if.card") },
-      b("option", { value: "" }, v("what_if.this_card")),
-      ...vs.map(([s, a, r]) => b(
+      { "aria-label": b("what_if.card") },
+      v("option", { value: "" }, b("what_if.this_card")),
+      ...vs.map(([s, r, a]) => v(
         "option",
         { value: s },
-        v("what_if.option", { name: a, amount: Xe(r * 2 ** 30, 0) })
+        b("what_if.option", { name: r, amount: qe(a * 2 ** 30, 0) })
       ))
-    ), this.vram = Ei(Ke("vram"), va, (s) => t.whatIf({ vramGib: s })), this.ram = Ei(Ke("ram"), xa, (s) => t.whatIf({ ramGib: s })), this.card.addEventListener("change", () => {
-      const s = vs.find(([a]) => a === this.card.value);
+    ), this.vram = Li(Je("vram"), va, (s) => t.whatIf({ vramGib: s })), this.ram = Li(Je("ram"), ka, (s) => t.whatIf({ ramGib: s })), this.card.addEventListener("change", () => {
+      const s = vs.find(([r]) => r === this.card.value);
       t.whatIf({ card: this.card.value, ...s ? { vramGib: s[2] } : {} });
-    }), this.heat = new Tf(t), l.append(b(
+    }), this.heat = new Lf(t), l.append(v(
       "div.lp-what",
       {},
-      b("span", {}, v("what_if.card")),
+      v("span", {}, b("what_if.card")),
       this.card,
       ...this.vram.parts,
       ...this.ram.parts
     ), this.result, this.heat.box), n.open = t.state.whatIf.open, n.addEventListener("toggle", () => t.openWhatIf(n.open));
   }
   draw(t) {
-    const { card: n, vramGib: l, ramGib: s, plan: a, error: r, busy: u } = t.whatIf;
-    this.box.hidden = !t.prompt, document.activeElement !== this.card && (this.card.value = n), this.vram.set(l), this.ram.set(s), this.result.classList.toggle("lp-busy", u), Re(this.result, r ? Dt("p.lp-bad", r) : a ? hc(a) : null), this.drawnMap !== t.map && this.heat.draw(t), this.drawnMap = t.map;
+    const { card: n, vramGib: l, ramGib: s, plan: r, error: a, busy: u } = t.whatIf;
+    this.box.hidden = !t.prompt, document.activeElement !== this.card && (this.card.value = n), this.vram.set(l), this.ram.set(s), this.result.classList.toggle("lp-busy", u), Pe(this.result, a ? Dt("p.lp-bad", a) : r ? dc(r) : null), this.drawnMap !== t.map && this.heat.draw(t), this.drawnMap = t.map;
   }
 }
-function Ei(e, t, n) {
-  const l = b("output", { "aria-hidden": "true" }), s = b("input", {
+function Li(e, t, n) {
+  const l = v("output", { "aria-hidden": "true" }), s = v("input", {
     type: "range",
     min: 0,
     max: t.length - 1,
     step: 1,
-    "aria-label": v("what_if.slider", { axis: e })
-  }), a = (r) => {
-    l.textContent = `${r} GiB`, s.setAttribute("aria-valuetext", `${r} GiB`);
+    "aria-label": b("what_if.slider", { axis: e })
+  }), r = (a) => {
+    l.textContent = `${a} GiB`, s.setAttribute("aria-valuetext", `${a} GiB`);
   };
   return s.addEventListener("input", () => {
-    const r = t[Number(s.value)];
-    a(r), n(r);
+    const a = t[Number(s.value)];
+    r(a), n(a);
   }), {
-    parts: [b("span", { "aria-hidden": "true" }, e), s, l],
-    set(r) {
-      s.value = String(xs(t, r)), a(t[Number(s.value)]);
+    parts: [v("span", { "aria-hidden": "true" }, e), s, l],
+    set(a) {
+      s.value = String(ks(t, a)), r(t[Number(s.value)]);
     }
   };
 }
-class Df {
+class Cf {
   constructor(t, n) {
     this.panel = n;
-    const l = b("span.lp-dim"), s = b("div"), [a, r] = Cf("div.lp-before", { role: "status", "aria-live": "polite" }), u = b("h3.lp-title", {}, v("section.canvas")), [p, h] = an(v("section.bars")), [x, g, w] = an(""), [A, L] = an(v("section.why"), !0), B = new Rf(n);
-    this.during = new wf();
-    const V = new dc(), [F, S] = an(v("section.past"), !0);
+    const l = v("span.lp-dim"), s = v("div"), [r, a] = zf("div.lp-before", { role: "status", "aria-live": "polite" }), u = v("h3.lp-title", {}, b("section.canvas")), [p, h] = an(b("section.bars")), [k, g, w] = an(""), [A, E] = an(b("section.why"), !0), B = new Df(n);
+    this.during = new bf();
+    const V = new mc(), [F, S] = an(b("section.past"), !0);
     F.classList.add("lp-past"), this.parts = [
-      { of: (y) => [y.machine], draw: (y) => Re(l, Va(y.machine)) },
-      { of: (y) => [y.serverError, y.notices], draw: (y) => zf(s, y) },
+      { of: (y) => [y.machine], draw: (y) => Pe(l, Va(y.machine)) },
+      { of: (y) => [y.serverError, y.notices], draw: (y) => Bf(s, y) },
       { of: (y) => [y.active], draw: (y) => this.during.draw(y.active) },
       {
         of: (y) => [y.plan, y.planBusy, y.planError, y.active != null],
         draw: (y) => {
-          r.classList.toggle("lp-busy", y.planBusy), cc(r, h, y, n), p.hidden = !h.childElementCount || y.active != null, x.hidden = !fc(w, g, y) || y.active != null, u.hidden = y.active == null, A.hidden = !pc(L, y);
+          a.classList.toggle("lp-busy", y.planBusy), uc(a, h, y, n), p.hidden = !h.childElementCount || y.active != null, k.hidden = !pc(w, g, y) || y.active != null, u.hidden = y.active == null, A.hidden = !hc(E, y);
         }
       },
       { of: (y) => [y.whatIf, y.map, y.plan, y.machine], draw: (y) => B.draw(y) },
       { of: (y) => [y.last], draw: (y) => V.draw(y.last) },
-      { of: (y) => [y.runs], draw: (y) => F.hidden = !kf(S, y.runs) }
+      { of: (y) => [y.runs], draw: (y) => F.hidden = !yf(S, y.runs) }
     ], this.root.append(
-      b("style", {}, Oa + Na),
-      b("div.lp-head", {}, b("h2", {}, "Lowpeak"), l),
+      v("style", {}, Oa + Na),
+      v("div.lp-head", {}, v("h2", {}, "Lowpeak"), l),
       s,
       this.during.box,
       u,
-      a,
+      r,
       p,
-      x,
+      k,
       A,
       B.box,
       V.box,
@@ -4142,7 +4161,7 @@ class Df {
     this.followTheme(), this.draw(), n.open(this.onChange);
   }
   panel;
-  root = b("div.lowpeak", {
+  root = v("div.lowpeak", {
     role: "region",
     "aria-label": "Lowpeak",
     lang: ol()
@@ -4159,23 +4178,23 @@ class Df {
     const t = this.panel.state;
     for (const n of this.parts) {
       const l = n.of(t), s = this.drawn.get(n);
-      s && s.every((a, r) => a === l[r]) || (this.drawn.set(n, l), n.draw(t));
+      s && s.every((r, a) => r === l[a]) || (this.drawn.set(n, l), n.draw(t));
     }
   }
   /** Light or dark by the background that the theme really gives. */
   followTheme() {
-    const t = getComputedStyle(this.root).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [], [n = 0, l = 0, s = 0] = t, a = 0.3 * n + 0.6 * l + 0.1 * s > 128;
-    this.root.dataset.theme = a ? "light" : "dark", this.during.redraw();
+    const t = getComputedStyle(this.root).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [], [n = 0, l = 0, s = 0] = t, r = 0.3 * n + 0.6 * l + 0.1 * s > 128;
+    this.root.dataset.theme = r ? "light" : "dark", this.during.redraw();
   }
 }
-function Cf(e, t) {
-  const n = b(e, t);
+function zf(e, t) {
+  const n = v(e, t);
   return [n, n];
 }
-function zf(e, t) {
-  Re(
+function Bf(e, t) {
+  Pe(
     e,
-    t.serverError && b("p.lp-bad", { role: "alert" }, t.serverError),
+    t.serverError && v("p.lp-bad", { role: "alert" }, t.serverError),
     ...t.notices.map((n) => Dt("p.lp-notice", n))
   );
 }
@@ -4189,11 +4208,11 @@ cs.registerExtension({
       title: "Lowpeak",
       label: "Lowpeak",
       icon: "pi pi-chart-bar",
-      tooltip: v("tab.tooltip"),
+      tooltip: b("tab.tooltip"),
       type: "custom",
       render(n) {
         const l = () => {
-          t?.close(), e.followLanguage(), t = new Df(n, e);
+          t?.close(), e.followLanguage(), t = new Cf(n, e);
         };
         e.onLanguage = l, l();
       },

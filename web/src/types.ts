@@ -73,7 +73,8 @@ export interface PlanDocument {
   changes_arithmetic?: boolean;
   short?: Short[];
   fits_instead?: Size[];
-  asked?: { node_id: string | null; unknown: string[]; notices: string[] };
+  asked?: { node_id: string | null; unknown: string[]; notices: string[]; loras?: number };
+  lora?: { mode: string; online_seconds: number; merge_seconds: number; host_bytes: number };
 }
 
 export interface RunEvent extends Figures {

@@ -1,6 +1,7 @@
 /** Before a run: verdict, bars, where the blocks wait, reasons, sizes that fit. */
 
 import { planRows } from "../bars";
+import { loraText } from "../loras";
 import type { Panel } from "../panel";
 import type { PanelState } from "../state";
 import { commas, t } from "../texts";
@@ -24,10 +25,12 @@ export function before(head: HTMLElement, bars: HTMLElement, state: PanelState, 
     return fill(bars);
   }
   const { tone, head: title, detail } = verdict(plan);
+  const loras = loraText(plan);
   fill(
     head,
     h("div", { class: `lp-verdict${tone === "bad" ? " lp-bad" : ""}` }, title),
     h("div.lp-dim", {}, detail),
+    loras ? h("div.lp-dim", {}, loras) : null,
     ...(plan.asked?.notices ?? []).map((text) => engine("p.lp-notice", text)),
     plan.asked?.unknown.length
       ? h("p.lp-notice", {}, t("before.unknown", { names: commas(plan.asked.unknown) }))
