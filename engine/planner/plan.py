@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from .types import HardwareSnapshot, ModelFacts, PhasePlan, Placement, Plan
 from .workload import workload
 
 EVERYTHING = EVERY_PLACEMENT
+DISK_TERMS = ("waiting for the disk", "first read of the blocks", "read weights")
 _SMALLER_AREAS = (0.75, 0.5, 0.33, 0.2, 0.1)
 
 
@@ -156,14 +157,30 @@ def _plan(
     keep(DecodeSearch(machine, request.geometry).plan())
     if short:
         return short
-    seconds = sum(phase.seconds for phase in phases)
-    spread = 0.5 if calibration.extrapolated else 0.25
     return Plan(
         tuple(phases),
         tuple(reasons),
-        seconds_range=(seconds * (1 - spread), seconds * (1 + spread)),
+        seconds_range=_seconds_range(phases, calibration),
         notes=calibration.notes + snapshot.notes,
     )
+
+
+def _seconds_range(phases: Sequence[PhasePlan], calibration: Calibration) -> tuple[float, float]:
+    """Low and high of the whole time. What waits for the disk is as uncertain as the disk's rate:
+    files are read past the system's cache, so it is not faster the second time.
+    """
+    spread = 0.5 if calibration.extrapolated else 0.25
+    error = min(calibration.rows["rates.disk"].error_p95, 0.9)
+    disk = sum(_disk_seconds(phase) for phase in phases)
+    rest = sum(phase.seconds for phase in phases) - disk
+    low = rest * (1 - spread) + disk * min(1 - spread, 1 / (1 + error))
+    return low, rest * (1 + spread) + disk * max(1 + spread, 1 / (1 - error))
+
+
+def _disk_seconds(phase: PhasePlan) -> float:
+    """What a phase spends waiting for the disk."""
+    names = DISK_TERMS + (("layers",) if phase.limited_by == "disk" else ())
+    return sum(term.value for term in phase.terms if term.unit == SECONDS and term.name in names)
 
 
 def _sample_phase(
@@ -179,7 +196,9 @@ def _sample_phase(
     step, place = choice.step, choice.candidate.placement
     kept = place.resident_blocks + place.pinned_blocks
     fresh = place.disk_blocks + max(0, kept - held)
-    first = first_step_seconds(choice.clock, step, fresh)
+    # Both passes use the root that the first one reads.
+    root = choice.work.facts.root_bytes / calibration["rates.disk"] if start else 0.0
+    first = first_step_seconds(choice.clock, step, fresh, root)
     # Merged while a block is read for the first time; what is read again is kept merged.
     merge = fresh * merge_block_seconds(choice.work.facts.lora_merged_bytes, calibration)
     launch = calibration["rates.worker_start"] if start else 0.0
@@ -195,8 +214,8 @@ def _sample_phase(
         term("worker start", launch, SECONDS, calibration.source("rates.worker_start")),
         term("compute", item.steps * step.compute, SECONDS, calibration.source("rates.attention")),
         term("waiting for the link", item.steps * step.link_stall, SECONDS),
-        term("waiting for the disk", item.steps * step.disk_stall, SECONDS),
-        term("first read of the blocks", first - step.total, SECONDS),
+        term(DISK_TERMS[0], item.steps * step.disk_stall, SECONDS),
+        term(DISK_TERMS[1], first - step.total, SECONDS),
         term("LoRA merge", merge, SECONDS, "from shapes (docs/lora.md)"),
     ]
     return PhasePlan(

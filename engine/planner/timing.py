@@ -142,6 +142,10 @@ class StepClock:
         return first + max(self.ffn + resident, self.upload_attention)
 
 
-def first_step_seconds(clock: StepClock, step: StepSeconds, fresh_blocks: int) -> float:
-    """The first step of a pass reads blocks that are not in memory yet beside its compute."""
-    return max(step.total, fresh_blocks * clock.read)
+def first_step_seconds(
+    clock: StepClock, step: StepSeconds, fresh_blocks: int, other_seconds: float = 0.0
+) -> float:
+    """The first step of a pass reads blocks that are not in memory yet beside its compute, and with
+    them, from the same disk, what else the pass needs first: other_seconds.
+    """
+    return max(step.total, fresh_blocks * clock.read + other_seconds)
