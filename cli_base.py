@@ -41,6 +41,7 @@ def command(group: typer.Typer, name: str) -> Callable[[Callable[..., Answer]], 
     def register(body: Callable[..., Answer]) -> Any:
         @functools.wraps(body)
         def answered(**options: Any) -> int:
+            """Run the command, print what it found or why it refused; returns the exit code."""
             as_json = bool(options.get("as_json"))
             try:
                 answer = body(**options)

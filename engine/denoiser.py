@@ -98,6 +98,7 @@ class PlainDenoiser:
         held = 0 if sounds is None else len(sounds)
 
         def velocity(video: Tensor, audio: Tensor, times: StepTimes) -> tuple[Tensor, Tensor]:
+            """Of the target rows, on the CPU; conditions stand in front of them on the way in."""
             rows = torch.cat([conditions, video.to(self._device)])
             heard = audio.to(self._device)
             heard = heard if sounds is None else torch.cat([sounds, heard])

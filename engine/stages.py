@@ -240,6 +240,7 @@ def _walk(
     last: StepResult | None = None
 
     def finished(result: StepResult) -> None:
+        """A step is over: its time, the progress, a preview, and what could be kept of it."""
         nonlocal began, last
         last = result
         now = time.perf_counter()

@@ -77,6 +77,7 @@ def choose_ops(
     found: dict[str, Chosen] = {}
 
     def ask(op: str, kind: str) -> tuple[Chosen, Any]:
+        """What was chosen, loaded. A package that breaks at import is out, and the rest is asked again."""
         nonlocal machine
         assert machine is not None
         while True:

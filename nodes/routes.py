@@ -43,6 +43,8 @@ def add_routes(table: Any, pack: Pack) -> None:
                             headers={"Cache-Control": "no-store"})  # fmt: skip
 
     def guarded(make: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+        """A handler whose refusals and errors are JSON, without paths of this machine."""
+
         async def handler(request: Any) -> Any:
             try:
                 return answer(await make(request))

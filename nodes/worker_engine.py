@@ -214,6 +214,7 @@ class WorkerEngine(LocalEngine):
         shown = 0
 
         def on_event(event: Event) -> None:
+            """Pass an event on, and the preview that came with it where there is a new one."""
             nonlocal shown
             host.emit(event)
             file = folder / f"{PREVIEW}.json"

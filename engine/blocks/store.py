@@ -148,6 +148,7 @@ class BlockStore:
         at_once = BLOCKS_AT_ONCE if getattr(self.sources[block], "beside", False) else 1
 
         def ready() -> bool:
+            """A buffer is free and few enough are read, or there is nothing more to begin."""
             if self._closed or self._failure is not None:
                 return True
             free = keep or (self._free and block not in self._ready)

@@ -22,6 +22,7 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Iterator[Item]]:
     left = False
 
     def make() -> None:
+        """On the thread: an item whenever none is waiting, until the end, a failure or a stop."""
         source = iter(items)
         while True:
             with change:
@@ -42,6 +43,7 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Iterator[Item]]:
             del found  # else it would wait here beside the next
 
     def given() -> Iterator[Item]:
+        """For the consumer: items in order, and what the thread met in place of one."""
         while True:
             with change:
                 change.wait_for(lambda: ready)

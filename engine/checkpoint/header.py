@@ -302,6 +302,7 @@ def _read_span(file: Any, path: Path, name: str, span: TensorSpan) -> Tensor:
         descriptor = file.fileno()
 
         def fill(start: int) -> int:
+            """Read one piece to its place; returns the bytes, fewer where the file ends."""
             stop, done = min(start + COPY_BYTES, span.nbytes), start
             while done < stop:
                 count = os.preadv(descriptor, [view[done:stop]], span.start_byte + done)

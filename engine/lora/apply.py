@@ -249,6 +249,7 @@ def _row_totals(
     assert weight.scale is not None
 
     def base(rows: slice) -> Tensor:
+        """The weight's own rows, fp32: each with its scale, or all with one."""
         scale = weight.scale
         assert scale is not None
         if scale.numel() > 1 or len(weight.codes) == 1:

@@ -113,6 +113,7 @@ def _layers_of(header: Header, where: tuple[Target, ...], group: Mapping[str, Ke
     found: list[Layer] = []
 
     def add(kind: Kind, roles: Sequence[str], shape: tuple[int, ...], rank: int = 0) -> None:
+        """A layer of these roles; factors share the module's alpha and magnitude."""
         tensors = {role: group[role].name for role in roles if role in group}
         by_column = False
         if kind in ("lora", "loha", "lokr"):

@@ -73,6 +73,7 @@ def packed_model_fn(
             raise ValueError(f"the layout holds {reserved} {name} rows, {given} were given")
 
     def model(video: Tensor, audio: Tensor, times: StepTimes) -> tuple[Tensor, Tensor]:
+        """Velocities of the target rows, with the condition rows in front on the way in."""
         video_velocity, audio_velocity = forward(
             _behind(condition_rows, video),
             _behind(condition_audio_rows, audio),

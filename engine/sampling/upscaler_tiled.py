@@ -54,6 +54,7 @@ def tiled_lift(
     weights_of = streamed_weights(file, device, dtype)
 
     def lift(latents: Tensor, size: tuple[int, int]) -> Tensor:
+        """`upscale_tiled` by the weights of this file."""
         return upscale_tiled(
             latents,
             size,

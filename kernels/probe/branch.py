@@ -98,6 +98,7 @@ class _Setting:
             return (total,)
 
         def features(ops: Any, kind: torch.dtype) -> tuple[Tensor, ...]:
+            """The ring after the spatial taps, and the features that temporal ones make of it."""
             ring = torch.zeros(8, self.tokens, channels, dtype=kind, device=self.device)
             ops.conv_spatial(
                 x.to(kind), ops.conv_taps(spatial.to(kind)), ring, first=1, grid=self.grid
@@ -131,6 +132,7 @@ class _Setting:
         bias, norm = self.draw(self.heads * self.width), self.draw(self.width)
 
         def scan(ops: Any, kind: torch.dtype) -> tuple[Tensor, ...]:
+            """From features to states: statistics, solve, and both scans over one chunk."""
             a, b = ops.frame_statistics(keys.to(kind), values.to(kind))
             t, j = ops.delta_solve(a, b, alpha, rule="vdn_solve", tokens=self.tokens)
             state = torch.zeros(shape[1:], device=self.device)
