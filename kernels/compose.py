@@ -77,7 +77,7 @@ def choose_ops(
     found: dict[str, Chosen] = {}
 
     def ask(op: str, kind: str) -> tuple[Chosen, Any]:
-        """What was chosen, loaded. A package that breaks at import is out, and the rest is asked again."""
+        """What was chosen, loaded; a package that breaks at import is out, and it is asked anew."""
         nonlocal machine
         assert machine is not None
         while True:
