@@ -110,11 +110,13 @@ def bench_step(
     step = schedule(8).steps()[2]
     velocity = denoiser.bind(layout, text, torch.empty(0, denoiser.config.video_row))
     digest = ""
-    peak = 0
+    peak = allocated = 0
     for index in range(repeats + 1):
         found = velocity(video, audio, step)
         record = denoiser.telemetry[-1]
         peak = max(peak, record.vram_peak_bytes or 0)
+        if denoiser.device.type == "cuda":
+            allocated = max(allocated, torch.cuda.max_memory_allocated(denoiser.device))
         progress(f"step {index}: {record.seconds:.3f} s, stalls {record.stall_seconds}")
         digest = hashlib.sha256(b"".join(t.numpy().tobytes() for t in found)).hexdigest()
         if not all(bool(torch.isfinite(t).all()) for t in found):
@@ -142,6 +144,7 @@ def bench_step(
         "spread": [seconds[0], seconds[-1]],
         "repeats": repeats,
         "vram_peak_bytes": peak + context,
+        "vram_allocated_bytes": allocated or None,  # of the peak, what tensors took at once
         "context_bytes": context,
         "ram_peak_bytes": ram_peak_bytes(),
         "link_bytes": int(statistics.median(record.link_bytes for record in records)),
