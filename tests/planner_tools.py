@@ -7,6 +7,7 @@ from typing import Any
 
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.planner.calibration import Calibration, choose_calibration, published_facts
+from lowpeak.engine.planner.cost import KEPT_ROW
 from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.search import Budget, PassSearch, SearchSpace
 from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts, Plan
@@ -26,6 +27,21 @@ def machine(vram_gib: float, ram_gib: float, **changes: Any) -> HardwareSnapshot
 def reference_rows() -> Calibration:
     """Rows of the reference card."""
     return choose_calibration(machine(8, 8))
+
+
+def known_rows() -> Calibration:
+    """The reference card with constants that no later measurement moves."""
+    rows = reference_rows()
+    known = replace(rows, rows={name: r for name, r in rows.rows.items() if name != KEPT_ROW})
+    return known.with_values(
+        memory__allocator=126e6, memory__chunk_temporaries=10.5, memory__allocator_alone=126e6,
+        memory__chunk_temporaries_alone=10.5, memory__grouped=1.0, memory__interpreter=751e6,
+        memory__context=867e6, memory__graph_launch=1.0, rates__attention=504e12,
+        rates__gemm_fp8=1834e12, rates__copy=5.92e12, rates__convolution=0.94e12,
+        rates__readout=1.13e12, rates__solve=444e3, rates__launch=1e-7, rates__alone=0.03,
+        rates__step=0.005, rates__sustained=1.0, rates__link=55e9, rates__disk=1.92e9,
+        margin__vram_linux=97e6,
+    )  # fmt: skip
 
 
 def single_pass(width_px: int = 1344, height_px: int = 768, frames: int = 243) -> Request:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from planner_tools import FACTS, machine, reference_rows
+from planner_tools import FACTS, known_rows, machine
 
 from lowpeak.benchmarks import calibrate
 from lowpeak.engine.geometry import Geometry
@@ -18,22 +17,12 @@ from lowpeak.engine.heldout_cases import CASES, ON_DEVICE, TEACHING, Case
 from lowpeak.engine.heldout_table import with_ratios
 from lowpeak.engine.planner.calibration import FOLDER, Calibration, read_rows
 from lowpeak.engine.planner.compare import compare
-from lowpeak.engine.planner.cost import KEPT_ROW
 from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.types import Placement
 from lowpeak.engine.request import Request
 
 H200 = "NVIDIA H200"
-SHORT = replace(reference_rows(), rows={k: v for k, v in reference_rows().rows.items()
-                                        if k != KEPT_ROW})  # fmt: skip
-BEFORE = SHORT.with_values(
-    memory__allocator=126e6, memory__chunk_temporaries=10.5, memory__allocator_alone=126e6,
-    memory__chunk_temporaries_alone=10.5, memory__grouped=1.0, memory__interpreter=751e6,
-    memory__context=867e6, memory__graph_launch=1.0, rates__attention=504e12,
-    rates__gemm_fp8=1834e12, rates__copy=5.92e12, rates__convolution=0.94e12,
-    rates__readout=1.13e12, rates__solve=444e3, rates__launch=1e-7, rates__alone=0.03,
-    rates__step=0.005, rates__sustained=1.0, rates__link=55e9, rates__disk=1.92e9,
-)  # fmt: skip
+BEFORE = known_rows()
 TRUTH = BEFORE.with_values(
     memory__allocator=100e6, memory__chunk_temporaries=9.0, memory__allocator_alone=100e6,
     memory__chunk_temporaries_alone=6.0, memory__grouped=0.5, memory__interpreter=800e6,

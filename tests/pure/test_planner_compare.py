@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from planner_tools import FACTS, machine, reference_rows, single_pass
+from planner_tools import FACTS, known_rows, machine, single_pass
 
 from lowpeak.engine.planner.calibration import Calibration, read_rows
 from lowpeak.engine.planner.compare import (
@@ -18,7 +17,7 @@ from lowpeak.engine.planner.compare import (
     same_groups,
     usable,
 )
-from lowpeak.engine.planner.cost import KEPT_ROW, captured_graphs
+from lowpeak.engine.planner.cost import captured_graphs
 from lowpeak.engine.planner.fit_memory import envelope
 from lowpeak.engine.planner.fitting import margin_rows, measured_rows
 from lowpeak.engine.planner.least_squares import positive_least_squares
@@ -33,20 +32,6 @@ CASES: list[tuple[tuple[int, int, int], Placement, float | None]] = [
     ((1920, 1088, 362), Placement("recompute", pinned_blocks=50, half_slots=True), None),
     ((1344, 768, 243), Placement("store", pinned_blocks=26, disk_blocks=24), 16.0),
 ]
-
-
-def known_rows() -> Calibration:
-    """The reference card with memory rows that no later measurement moves."""
-    rows = reference_rows()
-    known = replace(rows, rows={k: v for k, v in rows.rows.items() if k != KEPT_ROW})
-    return known.with_values(
-        memory__allocator=126e6,
-        memory__chunk_temporaries=10.5,
-        memory__allocator_alone=126e6,
-        memory__chunk_temporaries_alone=10.5,
-        memory__grouped=1.0,
-        margin__vram_linux=97e6,
-    )
 
 
 def rows_of(truth: Calibration) -> list[dict[str, Any]]:

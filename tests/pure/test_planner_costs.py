@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from planner_tools import FACTS, budget, machine, plan_on, reference_rows, single_pass
+from planner_tools import FACTS, budget, known_rows, machine, plan_on, reference_rows, single_pass
 
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.planner.calibration import choose_calibration
@@ -98,7 +98,7 @@ def test_a_small_pass_counts_the_rows_of_its_groups() -> None:
     )
     assert small.group_rows == large.group_rows == large.chunk_rows == 4 * small.chunk_rows == 5040
     assert (small.launches, large.launches) == (4 + 2, 15 + 2)
-    costs = [PassSearch(w, 1, reference_rows(), "linux", ALL).memory for w in (small, large)]
+    costs = [PassSearch(w, 1, known_rows(), "linux", ALL).memory for w in (small, large)]
     fixed = [
         {term.name: term.value for term in [*cost.fixed_vram(), *cost.slack_vram("store")]}
         for cost in costs
