@@ -31,6 +31,12 @@ from .sweep import FFN_TILE_ROWS, SweepContext
 from .weights import AttentionWeights, FeedForwardWeights
 
 READOUT_EPS = 1e-6
+IN_RING = 3  # chunks whose stored keys wait in the ring, which is idle in the write sweep
+
+
+def chunks_in_ring(context: SweepContext) -> bool:
+    """Whether the first chunks are whole ones that a write sweep can leave in the ring."""
+    return context.grouped == 1 and context.chunks > IN_RING
 
 
 class ChunkMajorBlock:
@@ -71,8 +77,10 @@ class ChunkMajorBlock:
             device=c.device,
         )
         self.store: tuple[Tensor, Tensor] | None = None
+        self.in_ring = IN_RING if keys == "store" and chunks_in_ring(c) else 0
         if keys == "store":
-            shape = (c.frames * c.tokens, c.heads, c.head_dim)
+            self.unstored = max(0, self.in_ring * c.chunk - 1) * c.tokens
+            shape = (c.frames * c.tokens - self.unstored, c.heads, c.head_dim)
             self.store = (c.empty(shape), c.empty(shape))
         elif keys == "host":
             assert host_store is not None
@@ -98,8 +106,7 @@ class ChunkMajorBlock:
             assert self.store is not None
             return self.store
         if c.grouped == 1:  # the ring itself: its read sweep has not begun, or writes there
-            slots = slice(ring.slots_start, ring.slots_stop)
-            return ring.k[slots], ring.v[slots]
+            return ring.k[ring.slots], ring.v[ring.slots]
         shape = (c.grouped * c.chunk * c.tokens, c.heads, c.head_dim)
         return c.empty(shape), c.empty(shape)
 
@@ -177,6 +184,11 @@ class ChunkMajorBlock:
         place, (keys, values) = kept, self.stage
         if self.keys != "store":  # every run stands at the stage's start
             place, first = slice(kept.start - first, kept.stop - first), 0
+        elif index < self.in_ring:  # the first run, in the ring's slots
+            keys, values = ring.k[ring.slots], ring.v[ring.slots]
+        else:
+            first -= self.unstored
+            place = slice(kept.start - self.unstored, kept.stop - self.unstored)
         k_raw, v_raw = self._key_value(act, rows, keys[place], values[place])
         if self.keys == "host":
             assert self.store is not None
@@ -185,6 +197,10 @@ class ChunkMajorBlock:
             self._keep_anchor(ring.first_anchor, keys, values, place.start)
         if index == c.groups - 1:
             self._keep_anchor(ring.last_anchor, keys, values, place.stop - c.tokens)
+        if index == self.in_ring - 1:  # an anchor will stand where its last frame is in the ring
+            assert self.store is not None
+            tail = slice(place.stop - c.tokens, place.stop)
+            self._copy(self.store, slice(0, c.tokens), (keys, values), tail)
         if index == run + c.fold_groups - 1 or index == c.groups - 1:
             self._fold(keys[first : place.stop], values[first : place.stop])
         self.linear.take(index, y, k_raw, v_raw)
@@ -207,6 +223,8 @@ class ChunkMajorBlock:
         dense = self.dense_total.to(c.dtype)
         self.small = self.w.small_read()
         self.ring.restart()
+        if self.in_ring:
+            self.ring.turn()
         self._load_keys(0)
         waiting: deque[Callable[[], None]] = deque()
         for index in range(c.groups):
@@ -229,6 +247,13 @@ class ChunkMajorBlock:
         place = ring.place(index)
         if self.store is not None:
             kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
+            if self.keys == "store":
+                if index < self.in_ring - 1:
+                    return  # there already
+                if index == self.in_ring - 1:
+                    place = slice(place.stop - c.tokens, place.stop)
+                    kept = slice(kept.stop - c.tokens, kept.stop)
+                kept = slice(kept.start - self.unstored, kept.stop - self.unstored)
             self._copy((ring.k, ring.v), place, self.store, kept)
             return
         if c.grouped == 1:

@@ -75,6 +75,24 @@ class KeyRing:
         """Forget the chunks; the next read sweep begins."""
         self._where.clear()
 
+    @property
+    def slots(self) -> slice:
+        """Rows of the three slots."""
+        return slice(self.slots_start, self.slots_stop)
+
+    def turn(self) -> None:
+        """Chunks 0, 1, 2 from slots 0, 1, 2, where a write sweep left them, to where `place` has
+        them: each a slot further, the last around. A frame at a time, so one frame is extra."""
+        slot = self.chunk * self.tokens
+        for buffer in (self.k, self.v):
+            slots = buffer[self.slots].unflatten(0, (3, slot))
+            for first in range(0, slot, self.tokens):
+                zero, one, two = slots[:, first : first + self.tokens]
+                around = two.clone()
+                two.copy_(one)
+                one.copy_(zero)
+                zero.copy_(around)
+
     def _close_holes(self, present: list[int]) -> int:
         """Right-align the chunks against the global rows; the first row of the run."""
         cursor = self.slots_stop

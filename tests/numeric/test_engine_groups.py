@@ -120,6 +120,32 @@ def test_keys_are_made_by_the_same_rows_again(folders, grouped, monkeypatch, chu
     assert set(found["recompute"]) == set(found["store"])
 
 
+@pytest.mark.parametrize(("frames", "stored"), [(15, 15), (17, 3), (22, 8), (32, 18)])
+def test_the_first_chunks_of_stored_keys_wait_in_the_ring(
+    folders, grouped, monkeypatch, frames, stored
+):
+    """Frames that the store has room for, and the bits of keys that are made again."""
+    grouped(1)
+    checkpoint = open_checkpoint(folders["edge-fp8-rowwise"])
+    data = problem(checkpoint.config, frames)
+    rooms = []
+    plain = ChunkMajorBlock.__init__
+
+    def noted(self, context, keys, *args):
+        plain(self, context, keys, *args)
+        for buffer in (self.ring.k, self.ring.v, *(self.store or ())):
+            buffer.fill_(torch.nan)
+        rooms.append(self.store and self.store[0].shape[0] // context.tokens)
+
+    monkeypatch.setattr(ChunkMajorBlock, "__init__", noted)
+    found = {
+        digest(run(checkpoint, placement(checkpoint.config, keys=keys), data))
+        for keys in ("store", "recompute", "host")
+    }
+    assert len(found) == 1
+    assert rooms == [stored, None, frames]
+
+
 def test_groups_and_chunks_cover_the_rows_once(grouped):
     for chunks, frames in itertools.product((1, 2, 3, 4, 9), (11, 12, 15, 17, 32)):
         grouped(chunks)
