@@ -23,7 +23,7 @@ from lowpeak.engine.streamed import StreamedDenoiser, choose_for
 
 TIMES = tuple(step.distinct for step in schedule(8).steps())
 SMALL = Geometry(448, 256, 124)  # 37 latent frames of 8 x 14 tokens: two groups of four chunks
-UNGROUPED = Geometry(768, 704, 39)  # 12 latent frames of 22 x 24 tokens: every chunk is a group
+UNGROUPED = Geometry(768, 704, 73)  # 22 latent frames of 22 x 24 tokens: a group a chunk, five
 
 
 def placement(blocks: int, resident=0, disk=0, **settings) -> Placement:

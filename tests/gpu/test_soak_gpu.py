@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-from gpu_digest import SMALL, latents_digest, placement
+from gpu_digest import SMALL, UNGROUPED, latents_digest, placement
 
 from lowpeak.engine.blocks.memory import CudaDevice
 from lowpeak.engine.model.side import SideStream
@@ -64,14 +64,19 @@ def random_placement(rng: random.Random):
 
 
 def test_delays_change_no_bit(folder, shared, monkeypatch):
-    expected = latents_digest(folder, placement(2, resident=2, keys="recompute"), SMALL)
+    plain = placement(2, resident=2, keys="recompute")
+    expected = {
+        geometry: latents_digest(folder, plain, geometry, prelude=shared)
+        for geometry in (SMALL, UNGROUPED)
+    }
     rng = random.Random(11)
     delays(monkeypatch, rng)
     until, runs = time.monotonic() + SECONDS, 0
     while runs < 4 or time.monotonic() < until:
         chosen = random_placement(rng)
-        found = latents_digest(folder, chosen, SMALL, prelude=shared)
-        assert found == expected, (runs, chosen)
+        geometry = (SMALL, UNGROUPED)[runs % 2]
+        found = latents_digest(folder, chosen, geometry, prelude=shared)
+        assert found == expected[geometry], (runs, chosen, geometry)
         runs += 1
     print(f"{runs} delayed runs, the same bits")
 
