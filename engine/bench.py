@@ -22,6 +22,7 @@ from .checkpoint.index import Checkpoint
 from .errors import RequestError
 from .geometry import Geometry
 from .meter import resident_bytes
+from .model.block import IN_RING
 from .model.layout import build_layout
 from .planner.types import Placement
 from .sampling.schedules import schedule
@@ -136,6 +137,7 @@ def bench_step(
         "frames": geometry.frames,
         "video_tokens": geometry.video_tokens,
         "grouped": geometry.grouped,
+        "in_ring": IN_RING,
         "text_rows": text_rows,
         "vram_gib": vram_gib,
         "ram_gib": ram_gib,

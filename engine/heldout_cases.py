@@ -11,7 +11,7 @@ from .errors import RequestError
 USES = ("step", "calibration", "held-out", "floor")
 TEACHING = ("step", "calibration")  # rows of these may become constants; the others never do
 ON_DEVICE: Mapping[str, Any] = {
-    "keys": "recompute", "residual": "device", "transfer_slots": 2, "half_slots": True,
+    "keys": "recompute", "residual": "device", "transfer_slots": 3, "half_slots": True,
 }  # fmt: skip
 
 

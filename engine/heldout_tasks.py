@@ -28,7 +28,7 @@ def prepare(arguments: Mapping[str, Any], context: WorkerContext) -> bool:
 def rates(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, float | None]:
     """Bytes a second of the link and of the disk that the checkpoint lies on."""
     from .rates import block_files, block_read_rate, measure_link
-    from .run import choose_device
+    from .device import choose_device
 
     device = choose_device(arguments["device"])
     files = block_files(Path(arguments["checkpoint"]))
@@ -39,7 +39,7 @@ def settle(arguments: Mapping[str, Any], context: WorkerContext) -> bool:
     """Give back what a failed case left; whether the device still computes and is free again."""
     import torch
 
-    from .run import choose_device
+    from .device import choose_device
 
     device = choose_device(arguments["device"])
     if device.type != "cuda":
@@ -64,7 +64,7 @@ def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, A
     from .kernels_here import attention_options
     from .models import open_models
     from .planner.types import Placement
-    from .run import choose_device
+    from .device import choose_device
     from .sampling.schedules import schedule
     from .streamed import StreamedDenoiser
 

@@ -251,7 +251,7 @@ def optimize_here(
     kernels: judge and time them first; None: only where they never were.
     """
     from .models import open_models
-    from .run import choose_device
+    from .device import choose_device
     from .snapshot import cap_snapshot
 
     if choose_device(device).type != "cuda":

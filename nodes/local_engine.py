@@ -309,12 +309,12 @@ class LocalEngine:
 
     def _models(self, checkpoint: Path) -> Any:
         from ..engine.models import open_models
-        from ..engine.run import choose_device
+        from ..engine.device import choose_device
 
         return open_models(checkpoint, choose_device(self._device()))
 
     def _device_type(self) -> str:
-        from ..engine.run import choose_device
+        from ..engine.device import choose_device
 
         return choose_device(self._device()).type
 

@@ -80,6 +80,8 @@ def compare(row: Mapping[str, Any], facts: ModelFacts, calibration: Calibration)
     )
     terms = memory.terms(place)
     need = total(terms, VRAM)
+    if place.keys == "store" and "in_ring" not in row:  # an engine that stored every chunk
+        need += work.in_ring_bytes
     cap = row.get("vram_gib")
     kept = memory.kept_bytes(place.keys, ENDLESS if cap is None else int(cap * GIB) - need)
     return Compared(row, clock.step(place), need + kept, total(terms, RAM), memory, place, kept)

@@ -184,7 +184,8 @@ class SampleMemory:
         if work.full_cover:
             return terms
         if keys == "store":
-            terms.append(term("key/value store", work.store_bytes, VRAM))
+            stored = work.store_bytes - work.in_ring_bytes
+            terms.append(term("key/value store", stored, VRAM))
             terms.append(term("side streams", self.side_bytes(), VRAM))
         else:
             buffers = int(self.calibration["memory.link_buffers"]) if keys == "host" else 0

@@ -161,16 +161,14 @@ def _fit_grouped(fit: Fit) -> None:
 
 
 def fit_host(fit: Fit) -> None:
-    """Interpreter and libraries, from rows whose host peak was counted by a cgroup.
-
-    A process that ran other cases before has grown by them and teaches nothing.
+    """Interpreter and libraries, from rows whose host peak was counted by a cgroup. A process that
+    ran other cases before has grown by them, as one that serves a user's requests does.
     """
     peaks = [
         fit.calibration["memory.interpreter"] + item.row["ram_peak_bytes"] - item.ram_bytes
         for item in fit.compared()
-        if item.row.get("ram_gib")
+        if (item.row.get("ram_gib") or item.row.get("process") == "shared")
         and item.ratio("ram") is not None
-        and item.row.get("process", "own") == "own"
     ]
     source = "host peak under a cgroup, shaped terms off"
     fit.learn_values("memory.interpreter", peaks, max, "B", source)

@@ -80,8 +80,8 @@ def margin_rows(
 def _fit_seconds(fit: Fit) -> None:
     """Rates of softmax and of the rest of a block, kernel starts, and the time around blocks.
 
-    Only steps that wait for nothing teach. What they do not tell apart stays near the rows before:
-    products and what is between them grow alike with a clip and share one figure.
+    Only steps that wait for next to nothing teach, less that. What they do not tell apart stays
+    near the rows before: products and what is between them grow alike and share one figure.
     `rates.sustained` becomes 1: it is in the rates then.
     """
     quiet = [item for item in fit.compared() if _is_quiet(item)]
@@ -91,7 +91,8 @@ def _fit_seconds(fit: Fit) -> None:
     slow = 1 / rows["rates.sustained"]
     for item in quiet:
         work, again = item.memory.work, item.placement.keys == "recompute"
-        count, measured = work.facts.blocks, item.row["seconds_per_step"]
+        count = work.facts.blocks
+        measured = item.row["seconds_per_step"] - item.step.link_stall
         softmax, products, glue = block_parts(work, rows).totals(recompute=again)
         single = item.placement.keys != "store" and not work.full_cover
         busy = slow * (softmax + products + glue)

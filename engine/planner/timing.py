@@ -10,11 +10,14 @@ the border of a step as well: in a steady state the disk costs only what its tot
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from .calibration import Calibration
 from .cost import block_bytes
 from .types import Limit, Placement
 from .workload import BlockSeconds, Workload
+
+WRITE_SHARE = 2 / 5  # of the attention half: keys and values, two of its five products
 
 
 @dataclass(frozen=True)
@@ -110,9 +113,9 @@ class StepClock:
     def walk(self, resident: int, slots: int, half: bool) -> float:
         """Compute and link of one steady step, disk apart.
 
-        With two half slots one holds attention halves and the other feed-forward halves: while one
-        computes, the other's next half comes in. Resident blocks lengthen the latter window. With
-        three, copies run a whole block ahead, as with two whole slots.
+        A block by chunks needs both its halves until its last chunk. With two half slots the next
+        attention half can only come in between two blocks, exposed, or beside resident ones; its
+        feed-forward half comes in beside the write sweep. With three, the attention half is ahead.
         """
         streamed = self.blocks - resident
         busy = self.busy_attention + self.ffn
@@ -120,9 +123,10 @@ class StepClock:
             return self.around + self.blocks * busy
         if slots < 2:
             return self.around + self.blocks * busy + streamed * self.upload
-        window = self._whole_window
-        if half and slots == 2:
-            window = self._half_window
+        if half:
+            window = partial(self._half_window, ahead=slots > 2)
+        else:
+            window = self._whole_window
         short, extra = divmod(self.blocks, streamed)
         # `extra` streamed blocks are followed by one resident block more than the others.
         total = (streamed - extra) * window(short)
@@ -135,11 +139,14 @@ class StepClock:
         busy = blocks * (self.busy_attention + self.ffn)
         return max(busy, self.upload + blocks * self.chunk_link)
 
-    def _half_window(self, blocks: int) -> float:
-        """The same with halves: attention beside the feed-forward's upload, then the reverse."""
-        resident = (blocks - 1) * (self.busy_attention + self.ffn)
-        first = max(self.busy_attention, self.upload_ffn + self.chunk_link)
-        return first + max(self.ffn + resident, self.upload_attention)
+    def _half_window(self, blocks: int, *, ahead: bool) -> float:
+        """The same with halves. ahead: a third slot takes the next attention half in time."""
+        busy = self.busy_attention + self.ffn
+        resident = (blocks - 1) * busy
+        exposed = 0.0 if ahead else max(0.0, self.upload_attention - resident)
+        before = max(0.0, resident - self.upload_attention) + WRITE_SHARE * self.busy_attention
+        late = max(0.0, self.upload_ffn - before)
+        return max(blocks * busy + exposed + late, self.upload + blocks * self.chunk_link)
 
 
 def first_step_seconds(

@@ -24,12 +24,13 @@ from lowpeak.engine.planner.least_squares import positive_least_squares
 from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.types import Placement
 
+HALVES = Placement("recompute", pinned_blocks=50, transfer_slots=3, half_slots=True)
 CASES: list[tuple[tuple[int, int, int], Placement, float | None]] = [
     ((480, 288, 243), Placement("store", pinned_blocks=50), None),
     ((960, 960, 39), Placement("store", pinned_blocks=50), None),
     ((1344, 768, 243), Placement("store", pinned_blocks=50), None),
     ((1344, 768, 345), Placement("recompute", pinned_blocks=50), None),
-    ((1920, 1088, 362), Placement("recompute", pinned_blocks=50, half_slots=True), None),
+    ((1920, 1088, 362), HALVES, None),
     ((1344, 768, 243), Placement("store", pinned_blocks=26, disk_blocks=24), 16.0),
 ]
 
@@ -105,6 +106,14 @@ def test_a_memory_forecast_is_never_below_a_row_that_taught_it() -> None:
 
 FOUR = 4 << 30
 CHUNK = 5040 * 7168 * 2
+
+
+def test_a_row_of_an_engine_that_stored_every_chunk_is_priced_with_all_of_them() -> None:
+    row = {**rows_of(known_rows())[2], "frames": 243}
+    old = compare(row, FACTS, known_rows())
+    new = compare({**row, "in_ring": 3}, FACTS, known_rows())
+    assert row["placement"]["keys"] == "store"
+    assert old.vram_bytes - new.vram_bytes == 14 * 1008 * 7168 * 2 * 2
 
 
 def recomputed(truth: Calibration, cap_gib: float, peak_bytes: int) -> dict[str, Any]:

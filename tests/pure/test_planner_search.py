@@ -22,7 +22,7 @@ from lowpeak.engine.planner.calibration import choose_calibration
 from lowpeak.engine.planner.cost import RAM, VRAM, total
 from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.search import TIE, PassSearch, SearchSpace, make_budget
-from lowpeak.engine.planner.timing import StepClock, spread
+from lowpeak.engine.planner.timing import WRITE_SHARE, StepClock, spread
 from lowpeak.engine.planner.types import HardwareSnapshot
 from lowpeak.engine.planner.workload import BlockSeconds, Workload
 from lowpeak.engine.request import Request
@@ -150,21 +150,23 @@ def test_fewer_pinned_blocks_are_never_faster(seed: int) -> None:
             assert times == sorted(times)
 
 
-def simulate_slots(compute: list[float], upload: list[float], passes: int, slots: int = 2) -> float:
-    """Event by event: a copy into slot i % slots waits for the slot's user and for the link."""
+Units = list[tuple[float, float]]  # a block's: seconds of upload, then of compute that needs it
+
+
+def simulate_slots(blocks: list[Units], passes: int, slots: int = 2) -> float:
+    """Event by event: a copy waits for a free slot and for the link; a block's slots are free at
+    its end. Units without upload (below 0) are resident."""
     link_free = compute_end = 0.0
-    slot_free = [0.0] * slots
-    index, ends = 0, []
+    free = [0.0] * slots
+    ends = []
     for _ in range(passes):
-        for seconds, size in zip(compute, upload, strict=True):
-            ready = 0.0
-            if size >= 0:
-                link_free = max(link_free, slot_free[index % slots]) + size
-                ready = link_free
-            compute_end = max(compute_end, ready) + seconds
-            if size >= 0:
-                slot_free[index % slots] = compute_end
-                index += 1
+        for units in blocks:
+            for upload, seconds in units:
+                ready = 0.0
+                if upload >= 0:
+                    link_free = ready = max(link_free, free.pop(0)) + upload
+                compute_end = max(compute_end, ready) + seconds
+            free += [compute_end for upload, _ in units if upload >= 0]
         ends.append(compute_end)
     return (ends[-1] - ends[1]) / (passes - 2)
 
@@ -172,25 +174,31 @@ def simulate_slots(compute: list[float], upload: list[float], passes: int, slots
 @pytest.mark.parametrize(("half", "slots"), [(False, 2), (True, 2), (True, 3)])
 @pytest.mark.parametrize("seed", range(12))
 def test_the_walk_agrees_with_a_simulated_stream(seed: int, half: bool, slots: int) -> None:
+    """As the engine streams: the attention half serves both sweeps, the other one the second."""
     rng = random.Random(seed)
     rows = reference_rows().with_values(rates__link=10 ** rng.uniform(8.5, 10.8), rates__step=1e-15)
     compute = BlockSeconds(rng.uniform(0.02, 0.3), rng.uniform(0.01, 0.1), 0.0)
     clock = StepClock(Workload(Geometry(512, 512, 56), FACTS, 10), compute, rows, "store", "device")
     resident = rng.choice([0, 0, 10, 25, 40])
-    times, uploads = [], []
+    write = WRITE_SHARE * compute.attention
+    read = compute.attention - write + compute.ffn
+    blocks: list[Units] = []
     for streamed in spread(50 - resident, 50):
-        if not half:
-            times.append(compute.attention + compute.ffn)
-            uploads.append(clock.upload if streamed else -1.0)
+        if not streamed:
+            blocks.append([(-1.0, write + read)])
+        elif half:
+            blocks.append([(clock.upload_attention, write), (clock.upload_ffn, read)])
         else:
-            times += [compute.attention, compute.ffn]
-            uploads += [clock.upload_attention, clock.upload_ffn] if streamed else [-1.0, -1.0]
-    simulated = simulate_slots(times, uploads, 8, slots)
+            blocks.append([(clock.upload, write + read)])
+    simulated = simulate_slots(blocks, 8, slots)
     walked = clock.walk(resident, slots, half)
     assert walked >= simulated * (1 - 1e-9), "a forecast may not be faster than the stream"
-    busiest = max(sum(times), sum(x for x in uploads if x > 0))
     if resident == 0:
-        assert walked == pytest.approx(simulated, rel=1e-9)
+        assert walked == pytest.approx(simulated, rel=0.02 if slots == 3 else 1e-9)
+    busiest = max(
+        sum(seconds for units in blocks for _, seconds in units),
+        sum(upload for units in blocks for upload, _ in units if upload > 0),
+    )
     assert walked <= 1.35 * max(simulated, busiest)
 
 
