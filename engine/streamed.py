@@ -223,7 +223,7 @@ class StreamedDenoiser:
                 config=self.config,
                 choice=self.choice,
                 stream=self.stream,
-                assemble=self._assemble,
+                assemble=partial(_assemble, self.checkpoint.weight_format, self.config),
                 layers=RootLayers(self.prelude.head, self.choice, self.dtype),
                 outputs=self.prelude.outputs,
                 tables=self.prelude.tables,
@@ -264,6 +264,8 @@ class StreamedDenoiser:
         self._resources.close()
         free_workspaces(self.device)
 
-    def _assemble(self, tensors: Mapping[str, Tensor]):
-        found = assemble_present(tensors, self.checkpoint.weight_format, self.config)
-        return attach_branches(found)
+
+def _assemble(weight_format: str, config: ModelConfig, tensors: Mapping[str, Tensor]):
+    """Weights of a block or a half. Not a method: a pass that knew its denoiser would keep both, and
+    what they have on the device, until the garbage collector comes by."""
+    return attach_branches(assemble_present(tensors, weight_format, config))

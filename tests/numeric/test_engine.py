@@ -5,11 +5,14 @@ A placement says where bytes wait; it must never change a bit of the result.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
+import weakref
 from pathlib import Path
 
 import pytest
+import torch
 from engine_passes import (
     CPU,
     GRIDS,
@@ -25,6 +28,7 @@ from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
 from lowpeak.engine.errors import Cancelled, CheckpointError
 from lowpeak.engine.planner.types import Placement
+from lowpeak.engine.sampling.schedules import schedule
 from lowpeak.engine.streamed import StreamedDenoiser, choose_places
 from lowpeak.engine.streaming import StreamedDenoisers
 from lowpeak.kernels import reference
@@ -163,3 +167,25 @@ def test_two_passes_read_the_blocks_once_when_all_are_pinned(folders):
     assert found[0] == found[1]
     assert stores[0] is stores[1]
     assert stores[0].disk_bytes == sum(file.identity.size_bytes for file in checkpoint.block_files)
+
+
+def test_a_cancelled_denoiser_is_gone_when_it_is_dropped(folders):
+    """What it has on a card goes with it, not when the garbage collector comes by."""
+    checkpoint = open_checkpoint(folders["edge-fp8-rowwise"])
+    layout, video, audio, text, _ = problem(checkpoint.config, 17)
+    times = tuple(step.distinct for step in schedule(8).steps())
+    gc.collect()
+    gc.disable()
+    try:
+        denoiser = StreamedDenoiser(
+            checkpoint, times, placement(checkpoint.config), CPU, is_cancelled=lambda: True
+        )
+        velocity = denoiser.bind(layout, text, torch.empty(0, checkpoint.config.video_row))
+        with pytest.raises(Cancelled):
+            velocity(video, audio, schedule(8).steps()[0])
+        denoiser.close()
+        left = [weakref.ref(denoiser), weakref.ref(denoiser.prelude)]
+        del velocity, denoiser
+        assert [item() for item in left] == [None, None]
+    finally:
+        gc.enable()
