@@ -27,8 +27,8 @@ def prepare(arguments: Mapping[str, Any], context: WorkerContext) -> bool:
 
 def rates(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, float | None]:
     """Bytes a second of the link and of the disk that the checkpoint lies on."""
-    from .rates import block_files, block_read_rate, measure_link
     from .device import choose_device
+    from .rates import block_files, block_read_rate, measure_link
 
     device = choose_device(arguments["device"])
     files = block_files(Path(arguments["checkpoint"]))
@@ -57,6 +57,7 @@ def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, A
     import torch
 
     from .bench import bench_step, context_bytes, disk_rate, limit_vram
+    from .device import choose_device
     from .errors import MeasuredOverrun
     from .forecast import outside_bytes
     from .geometry import Geometry
@@ -64,7 +65,6 @@ def measure(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, A
     from .kernels_here import attention_options
     from .models import open_models
     from .planner.types import Placement
-    from .device import choose_device
     from .sampling.schedules import schedule
     from .streamed import StreamedDenoiser
 

@@ -250,8 +250,8 @@ def optimize_here(
 
     kernels: judge and time them first; None: only where they never were.
     """
-    from .models import open_models
     from .device import choose_device
+    from .models import open_models
     from .snapshot import cap_snapshot
 
     if choose_device(device).type != "cuda":

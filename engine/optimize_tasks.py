@@ -31,8 +31,8 @@ def rates(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, flo
 def kernels(arguments: Mapping[str, Any], context: WorkerContext) -> str:
     """Judge and time the kernels of this card where they never were, or always when `again`."""
     from ..kernels.machine import read_machine
-    from .kernels_here import probe_kernels, verdict_cache
     from .device import choose_device
+    from .kernels_here import probe_kernels, verdict_cache
 
     device = choose_device(arguments["device"])
     if not arguments["again"] and verdict_cache().read(read_machine(device)):
@@ -49,11 +49,11 @@ def run_pass(arguments: Mapping[str, Any], context: WorkerContext) -> dict[str, 
     import torch
 
     from .bench import limit_vram
+    from .device import choose_device
     from .errors import MeasuredOverrun
     from .meter import Meter
     from .models import open_models
     from .planner.types import Placement
-    from .device import choose_device
     from .sampling.quality import plan_request
     from .sampling.schedules import NO_CONDITIONS
     from .sampling.solver import euler

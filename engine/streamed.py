@@ -266,6 +266,6 @@ class StreamedDenoiser:
 
 
 def _assemble(weight_format: str, config: ModelConfig, tensors: Mapping[str, Tensor]):
-    """Weights of a block or a half. Not a method: a pass that knew its denoiser would keep both, and
-    what they have on the device, until the garbage collector comes by."""
+    """Weights of a block or a half. Not a method: a pass that knew its denoiser would keep both,
+    and what they have on the device, until the garbage collector comes by."""
     return attach_branches(assemble_present(tensors, weight_format, config))

@@ -308,8 +308,8 @@ class LocalEngine:
             yield open_
 
     def _models(self, checkpoint: Path) -> Any:
-        from ..engine.models import open_models
         from ..engine.device import choose_device
+        from ..engine.models import open_models
 
         return open_models(checkpoint, choose_device(self._device()))
 
