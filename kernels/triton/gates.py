@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..weights import Activation
 from .quantise import FP8, quantise_activation
+from .rows import fp8_step, gated_row, swiglu_row
 
 
 @triton.jit
@@ -20,12 +21,9 @@ def _gate_heads(
     width = heads * D
     at = tl.arange(0, BLOCK)
     inside = at < width
-    value = tl.load(x + row * width + at, inside, 0.0).to(tl.float32)
-    if GATED:
-        logit = tl.load(logits + row * logit_stride + at // D, inside, 0.0).to(tl.float32)
-        value = value * tl.sigmoid(logit)
+    value = gated_row(x, logits, row, at, inside, width, logit_stride, D, GATED)
     if QUANT:
-        step = tl.maximum(tl.max(tl.abs(value)) / 448.0, 1e-12)
+        step = fp8_step(value)
         value = value / step
         tl.store(scales + row, step)
     tl.store(out + row * width + at, value.to(out.dtype.element_ty), inside)
@@ -57,11 +55,9 @@ def _swiglu(up, out, scales, width, QUANT: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     inside = at < width
-    value = tl.load(up + row * 2 * width + at, inside, 0.0).to(tl.float32)
-    gate = tl.load(up + row * 2 * width + width + at, inside, 0.0).to(tl.float32)
-    value = value * gate * tl.sigmoid(gate)
+    value = swiglu_row(up, row, at, inside, width)
     if QUANT:
-        step = tl.maximum(tl.max(tl.abs(value)) / 448.0, 1e-12)
+        step = fp8_step(value)
         value = value / step
         tl.store(scales + row, step)
     tl.store(out + row * width + at, value.to(out.dtype.element_ty), inside)

@@ -16,6 +16,21 @@ from ..tuning import tuned
 
 
 @triton.jit
+def _store_scaled(
+    total, row_scale, column_scale, bias, out, m, n, rows, columns, out_stride, BIAS: tl.constexpr
+):  # fmt: skip
+    """A tile of a product times its scales, plus bias, into rows m and columns n of out."""
+    scale_m = tl.load(row_scale + m, m < rows, 0.0)
+    scale_n = tl.load(column_scale + n, n < columns, 0.0)
+    value = total.to(tl.float32) * (scale_m[:, None] * scale_n[None, :])
+    if BIAS:
+        value += tl.load(bias + n, n < columns, 0.0).to(tl.float32)[None, :]
+    to = out + m.to(tl.int64)[:, None] * out_stride + n[None, :]
+    here = (m < rows)[:, None] & (n < columns)[None, :]
+    tl.store(to, value.to(out.dtype.element_ty), here)
+
+
+@triton.jit
 def _int8_gemm(
     a, b, row_scale, column_scale, bias, out, rows, columns, width, out_stride,
     BIAS: tl.constexpr, EVEN: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -43,14 +58,7 @@ def _int8_gemm(
         total = tl.dot(x, y, total, out_dtype=tl.int32)
         a_at += BLOCK_K
         b_at += BLOCK_K
-    scale_m = tl.load(row_scale + m, m < rows, 0.0)
-    scale_n = tl.load(column_scale + n, n < columns, 0.0)
-    value = total.to(tl.float32) * (scale_m[:, None] * scale_n[None, :])
-    if BIAS:
-        value += tl.load(bias + n, n < columns, 0.0).to(tl.float32)[None, :]
-    to = out + m.to(tl.int64)[:, None] * out_stride + n[None, :]
-    here = (m < rows)[:, None] & (n < columns)[None, :]
-    tl.store(to, value.to(out.dtype.element_ty), here)
+    _store_scaled(total, row_scale, column_scale, bias, out, m, n, rows, columns, out_stride, BIAS)
 
 
 def int8_gemm(
@@ -101,14 +109,7 @@ def _int8_gemm_bulk(
         total = tl.dot(x, y.T, total, out_dtype=tl.int32)
     m = tile_m + tl.arange(0, BLOCK_M)
     n = tile_n + tl.arange(0, BLOCK_N)
-    scale_m = tl.load(row_scale + m, m < rows, 0.0)
-    scale_n = tl.load(column_scale + n, n < columns, 0.0)
-    value = total.to(tl.float32) * (scale_m[:, None] * scale_n[None, :])
-    if BIAS:
-        value += tl.load(bias + n, n < columns, 0.0).to(tl.float32)[None, :]
-    to = out + m.to(tl.int64)[:, None] * out_stride + n[None, :]
-    here = (m < rows)[:, None] & (n < columns)[None, :]
-    tl.store(to, value.to(out.dtype.element_ty), here)
+    _store_scaled(total, row_scale, column_scale, bias, out, m, n, rows, columns, out_stride, BIAS)
 
 
 def int8_gemm_bulk(

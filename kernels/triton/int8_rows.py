@@ -14,6 +14,7 @@ from torch import Tensor
 from ..weights import Activation
 from . import gates, norm
 from .quantise import int8_codes, rotate_reversed, row_launch
+from .rows import gated_row, normed_row, swiglu_row
 
 KIND = "int8-convrot"
 
@@ -38,13 +39,7 @@ def _norm_int8(
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     inside = at < width
-    value = tl.load(x + row * width + at, inside, 0.0).to(tl.float32)
-    value = value * tl.rsqrt(tl.sum(value * value) / width + eps)
-    value = value * tl.load(weight + at, inside, 0.0).to(tl.float32)
-    base = table + tl.load(rows + row).to(tl.int64) * 6 * width + column * width
-    shift = tl.load(base + at, inside, 0.0).to(tl.float32)
-    scale = tl.load(base + width + at, inside, 0.0).to(tl.float32)
-    value = value * (1.0 + scale) + shift
+    value = normed_row(x, weight, table, rows, row, at, inside, width, column, eps)
     if KEEP_Y:
         tl.store(y + row * width + at, value.to(y.dtype.element_ty), inside)
     _store_codes(value, codes, scales, row, at, width, x.dtype.element_ty, BLOCK, GROUP)
@@ -59,10 +54,7 @@ def _gate_int8(
     width = heads * D
     at = tl.arange(0, BLOCK)
     inside = at < width
-    value = tl.load(x + row * width + at, inside, 0.0).to(tl.float32)
-    if GATED:
-        logit = tl.load(logits + row * logit_stride + at // D, inside, 0.0).to(tl.float32)
-        value = value * tl.sigmoid(logit)
+    value = gated_row(x, logits, row, at, inside, width, logit_stride, D, GATED)
     _store_codes(value, codes, scales, row, at, width, x.dtype.element_ty, BLOCK, GROUP)
 
 
@@ -71,9 +63,7 @@ def _swiglu_int8(up, codes, scales, width, BLOCK: tl.constexpr, GROUP: tl.conste
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     inside = at < width
-    value = tl.load(up + row * 2 * width + at, inside, 0.0).to(tl.float32)
-    gate = tl.load(up + row * 2 * width + width + at, inside, 0.0).to(tl.float32)
-    value = value * gate * tl.sigmoid(gate)
+    value = swiglu_row(up, row, at, inside, width)
     _store_codes(value, codes, scales, row, at, width, up.dtype.element_ty, BLOCK, GROUP)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..weights import Activation
 from .quantise import FP8, quantise_activation
+from .rows import normed_row
 
 
 @triton.jit
@@ -23,13 +24,7 @@ def _norm_modulate(
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     inside = at < width
-    value = tl.load(x + row * width + at, inside, 0.0).to(tl.float32)
-    value = value * tl.rsqrt(tl.sum(value * value) / width + eps)
-    value = value * tl.load(weight + at, inside, 0.0).to(tl.float32)
-    base = table + tl.load(rows + row).to(tl.int64) * 6 * width + column * width
-    shift = tl.load(base + at, inside, 0.0).to(tl.float32)
-    scale = tl.load(base + width + at, inside, 0.0).to(tl.float32)
-    value = value * (1.0 + scale) + shift
+    value = normed_row(x, weight, table, rows, row, at, inside, width, column, eps)
     if KEEP_Y:
         tl.store(y + row * width + at, value.to(y.dtype.element_ty), inside)
     if QUANT:

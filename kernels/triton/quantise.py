@@ -15,6 +15,7 @@ from torch import Tensor
 from ..reference import quantise as reference
 from ..tuning import tuned
 from ..weights import Activation
+from .rows import fp8_step
 
 FP8 = torch.float8_e4m3fn
 ROUND = tl.constexpr(12582912.0)  # 1.5 * 2**23: adding and subtracting it rounds half to even
@@ -26,7 +27,7 @@ def _quantise_fp8(x, codes, scales, width, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     inside = at < width
     value = tl.load(x + row * width + at, inside, 0.0).to(tl.float32)
-    step = tl.maximum(tl.max(tl.abs(value)) / 448.0, 1e-12)
+    step = fp8_step(value)
     tl.store(codes + row * width + at, (value / step).to(codes.dtype.element_ty), inside)
     tl.store(scales + row, step)
 
