@@ -22,8 +22,8 @@ from .checkpoint.index import Checkpoint
 from .errors import RequestError
 from .geometry import Geometry
 from .meter import resident_bytes
-from .model.block import IN_RING
 from .model.layout import build_layout
+from .model.waiting import IN_RING
 from .planner.types import Placement
 from .sampling.schedules import schedule
 from .streamed import StreamedDenoiser, block_sources

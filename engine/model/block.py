@@ -20,30 +20,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...kernels.weights import Activation, Weight
+from ...kernels.weights import Activation
 from ..errors import CheckpointError
 from ..planner.types import KeySource
 from .keyring import KeyRing
 from .linear_branch import REACH, LinearBranch
 from .residual import Residual
 from .side import SideStream
-from .sweep import FFN_TILE_ROWS, SweepContext
+from .steps import BlockSteps
+from .sweep import SweepContext
+from .waiting import WaitingKeys
 from .weights import AttentionWeights, FeedForwardWeights
 
 READOUT_EPS = 1e-6
-IN_RING = 3  # chunks whose stored keys wait in the ring, which is idle in the write sweep
 
 
-def chunks_in_ring(context: SweepContext) -> bool:
-    """Whether the first chunks are whole ones that a write sweep can leave in the ring."""
-    return context.grouped == 1 and context.chunks > IN_RING
-
-
-class ChunkMajorBlock:
+class ChunkMajorBlock(BlockSteps):
     """Buffers of one pass, used by every block in turn. Not reentrant.
 
-    keys: where the read sweep gets the next chunk's keys from. host_store: two pinned tensors
-    [F*S, H, D] when keys is "host". Raises CheckpointError for attention settings that only the
+    keys, host_store: see WaitingKeys. Raises CheckpointError for attention settings that only the
     plain form knows.
     """
 
@@ -54,8 +49,6 @@ class ChunkMajorBlock:
         host_store: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         c = self.context = context
-        self.keys = keys
-        self.link_bytes = 0
         if c.full_cover:
             rows = (c.total_rows, c.heads, c.head_dim)
             self.full = (c.empty(rows), c.empty(rows))
@@ -76,16 +69,7 @@ class ChunkMajorBlock:
             dtype=c.dtype,
             device=c.device,
         )
-        self.store: tuple[Tensor, Tensor] | None = None
-        self.in_ring = IN_RING if keys == "store" and chunks_in_ring(c) else 0
-        if keys == "store":
-            self.unstored = max(0, self.in_ring * c.chunk - 1) * c.tokens
-            shape = (c.frames * c.tokens - self.unstored, c.heads, c.head_dim)
-            self.store = (c.empty(shape), c.empty(shape))
-        elif keys == "host":
-            assert host_store is not None
-            self.store = host_store
-        self.stage = self._staging()
+        self.waiting = WaitingKeys(c, keys, self.ring, host_store)
         self.side = SideStream(c.device, "attention", used=c.beside)
         # Small kernels leave a card partly idle at their ends: a group's attention runs beside the
         # projections and the feed-forward of the group before it. Order only; more memory.
@@ -97,18 +81,10 @@ class ChunkMajorBlock:
         self.dense_total = c.empty((dense, c.heads, c.head_dim), wide)
         self.dense_lse = c.empty((dense, c.heads), wide)
 
-    def _staging(self) -> tuple[Tensor, Tensor]:
-        """Where keys and values of groups stand that are not stored: in the write sweep until the
-        dense rows have seen them, in the read sweep until the ring takes them, chunk by chunk.
-        """
-        c, ring = self.context, self.ring
-        if self.keys == "store":
-            assert self.store is not None
-            return self.store
-        if c.grouped == 1:  # the ring itself: its read sweep has not begun, or writes there
-            return ring.k[ring.slots], ring.v[ring.slots]
-        shape = (c.grouped * c.chunk * c.tokens, c.heads, c.head_dim)
-        return c.empty(shape), c.empty(shape)
+    @property
+    def link_bytes(self) -> int:
+        """What keys and values moved over the link so far."""
+        return 0 if self.context.full_cover else self.waiting.link_bytes
 
     def run(
         self,
@@ -175,34 +151,16 @@ class ChunkMajorBlock:
         self.linear.finish()
 
     def _write_group(self, index: int) -> None:
-        c, w, ring = self.context, self.w, self.ring
+        c, w = self.context, self.w
         rows = c.group_rows(index)
         y, act = self._modulated(self.residual.load(rows.start, rows.stop), rows.start, w.norm, 0)
-        kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
-        run = index - index % c.fold_groups  # first group of the run the dense rows fold in at once
-        first = c.group_rows(run).start - c.global_rows
-        place, (keys, values) = kept, self.stage
-        if self.keys != "store":  # every run stands at the stage's start
-            place, first = slice(kept.start - first, kept.stop - first), 0
-        elif index < self.in_ring:  # the first run, in the ring's slots
-            keys, values = ring.k[ring.slots], ring.v[ring.slots]
-        else:
-            first -= self.unstored
-            place = slice(kept.start - self.unstored, kept.stop - self.unstored)
-        k_raw, v_raw = self._key_value(act, rows, keys[place], values[place])
-        if self.keys == "host":
-            assert self.store is not None
-            self._copy(self.store, kept, (keys, values), place)
-        if index == 0:
-            self._keep_anchor(ring.first_anchor, keys, values, place.start)
-        if index == c.groups - 1:
-            self._keep_anchor(ring.last_anchor, keys, values, place.stop - c.tokens)
-        if index == self.in_ring - 1:  # an anchor will stand where its last frame is in the ring
-            assert self.store is not None
-            tail = slice(place.stop - c.tokens, place.stop)
-            self._copy(self.store, slice(0, c.tokens), (keys, values), tail)
-        if index == run + c.fold_groups - 1 or index == c.groups - 1:
-            self._fold(keys[first : place.stop], values[first : place.stop])
+        place = self.waiting.place(index)
+        keys, values = place.keys, place.values
+        k_raw, v_raw = self._key_value(act, rows, keys[place.rows], values[place.rows])
+        self.waiting.written(index, place)
+        if place.last:
+            run = slice(place.first, place.rows.stop)
+            self._fold(keys[run], values[run])
         self.linear.take(index, y, k_raw, v_raw)
         del y, act, k_raw, v_raw  # before the features are made: they are as large again
         self.linear.advance(index)
@@ -222,48 +180,19 @@ class ChunkMajorBlock:
         c = self.context
         dense = self.dense_total.to(c.dtype)
         self.small = self.w.small_read()
-        self.ring.restart()
-        if self.in_ring:
-            self.ring.turn()
-        self._load_keys(0)
-        waiting: deque[Callable[[], None]] = deque()
+        self.waiting.restart()
+        self.waiting.load(0, self._keys_again)
+        behind: deque[Callable[[], None]] = deque()
         for index in range(c.groups):
-            waiting.append(self._read_group(index, dense))
-            if len(waiting) > self.ahead:
-                waiting.popleft()()  # not by a name: it would keep its rows through the next group
-        while waiting:
-            waiting.popleft()()
+            behind.append(self._read_group(index, dense))
+            if len(behind) > self.ahead:
+                behind.popleft()()  # not by a name: it would keep its rows through the next group
+        while behind:
+            behind.popleft()()
         x = self.residual.load(0, c.global_rows)
         y, _ = self._modulated(x, 0, self.w.norm, 0, kind="plain")
         logits = self._small(y)[:, : c.heads]
         self._finish(x, 0, logits, [dense[2 * c.tokens :]], [])
-
-    def _load_keys(self, index: int) -> None:
-        """Bring chunk `index` into the ring. Recomputed keys are made by groups, from rows of x
-        that nobody has updated yet: a group's first chunk is asked for before the group is read.
-        """
-        c, ring = self.context, self.ring
-        rows = c.chunk_rows(index)
-        place = ring.place(index)
-        if self.store is not None:
-            kept = slice(rows.start - c.global_rows, rows.stop - c.global_rows)
-            if self.keys == "store":
-                if index < self.in_ring - 1:
-                    return  # there already
-                if index == self.in_ring - 1:
-                    place = slice(place.stop - c.tokens, place.stop)
-                    kept = slice(kept.stop - c.tokens, kept.stop)
-                kept = slice(kept.start - self.unstored, kept.stop - self.unstored)
-            self._copy((ring.k, ring.v), place, self.store, kept)
-            return
-        if c.grouped == 1:
-            self._keys_again(rows, ring.k[place], ring.v[place])
-            return
-        group = c.group_rows(index // c.grouped)
-        if rows.start == group.start:
-            self._keys_again(group, *(part[: group.stop - group.start] for part in self.stage))
-        made = slice(rows.start - group.start, rows.stop - group.start)
-        self._copy((ring.k, ring.v), place, self.stage, made)
 
     def _keys_again(self, rows: slice, keys: Tensor, values: Tensor) -> None:
         x = self.residual.load(rows.start, rows.stop)
@@ -307,7 +236,7 @@ class ChunkMajorBlock:
         start = c.group_rows(index).start
         for chunk in c.group_chunks(index):
             if chunk + 1 < c.chunks:
-                self._load_keys(chunk + 1)
+                self.waiting.load(chunk + 1, self._keys_again)
             window, rows = ring.window(chunk), c.chunk_rows(chunk)
             low = rows.start + (c.tokens if chunk == 0 else 0)
             high = rows.stop - (c.tokens if chunk == c.chunks - 1 else 0)
@@ -350,35 +279,6 @@ class ChunkMajorBlock:
             eps=READOUT_EPS,
         )
 
-    def _finish(
-        self,
-        x: Tensor,
-        start: int,
-        logits: Tensor | None,
-        attention: list[Tensor],
-        linear: list[Tensor],
-    ) -> None:
-        """Gate, projection, residual, feed-forward; x: rows from `start`, changed in place.
-
-        attention: softmax attention [M, H, D]; linear: for video rows, the projected linear branch
-        [M, C]. Both lists are emptied as they are used.
-        """
-        c, w, ff = self.context, self.w, self.ff
-        rows = c.rows[start : start + x.shape[0]]
-        act = c.ops.gate_heads(attention.pop(), logits, kind=w.out.kind)
-        outputs = [self._linear(act, w.out), *linear]
-        linear.clear()
-        del act
-        c.ops.add_gated(x, self.table, rows, 2, *outputs)
-        del outputs
-        for first in range(0, x.shape[0], FFN_TILE_ROWS):
-            tile = x[first : first + FFN_TILE_ROWS]
-            _, act = self._modulated(tile, start + first, ff.norm, 3, kind=ff.up.kind, keep_y=False)
-            act = c.ops.swiglu(self._linear(act, ff.up), kind=ff.down.kind)
-            tile_rows = rows[first : first + FFN_TILE_ROWS]
-            c.ops.add_gated(tile, self.table, tile_rows, 5, self._linear(act, ff.down))
-        self.residual.save(start, x)
-
     # ---------------------------------------------------------------- full cover
 
     def _run_full(self) -> None:
@@ -402,66 +302,3 @@ class ChunkMajorBlock:
         for rows, attention, logits in queries:
             x = self.residual.load(rows.start, rows.stop)
             self._finish(x, rows.start, logits, [attention], [])
-
-    # ---------------------------------------------------------------- small steps
-
-    def _modulated(
-        self,
-        x: Tensor,
-        start: int,
-        norm: Tensor,
-        column: int,
-        *,
-        kind: str | None = None,
-        keep_y: bool = True,
-    ) -> tuple[Tensor, Activation]:
-        c = self.context
-        return c.ops.norm_modulate(
-            x,
-            norm,
-            self.table,
-            c.rows[start : start + x.shape[0]],
-            column,
-            eps=c.config.eps,
-            kind=kind or self.w.q.kind,
-            keep_y=keep_y,
-        )
-
-    def _linear(self, act: Activation, weight: Weight, *, out: Tensor | None = None) -> Tensor:
-        return self.context.ops.linear(act, weight, self.context.dtype, out=out)
-
-    def _small(self, y: Tensor) -> Tensor:
-        """Softmax-gate logits [M, H] and the output gate's hidden rows [M, G], side by side."""
-        matrix, bias = self.small
-        out = F.linear(y, matrix.to(y.dtype))
-        out[:, : self.context.heads] += bias.to(y.dtype)
-        return out
-
-    def _rope(self, raw: Tensor, norm: Tensor, rows: slice, out: Tensor) -> Tensor:
-        c = self.context
-        return c.ops.head_norm_rope(raw, norm, c.cos[rows], c.sin[rows], eps=c.config.eps, out=out)
-
-    def _key_value(
-        self, act: Activation, rows: slice, keys: Tensor, values: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Keys and values of packed `rows` into [M, H, D] views; returns them raw, [M, H*D]."""
-        k_raw = self._linear(act, self.w.k)
-        self._rope(k_raw, self.w.norm_k, rows, keys)
-        v_raw = self._linear(act, self.w.v, out=values.view(values.shape[0], -1))
-        return k_raw, v_raw
-
-    def _copy(
-        self,
-        target: tuple[Tensor, Tensor],
-        target_rows: slice,
-        source: tuple[Tensor, Tensor],
-        source_rows: slice,
-    ) -> None:
-        for to, by in zip(target, source, strict=True):
-            to[target_rows].copy_(by[source_rows], non_blocking=True)
-            if self.keys == "host":
-                self.link_bytes += to[target_rows].numel() * to.element_size()
-
-    def _keep_anchor(self, target: slice, keys: Tensor, values: Tensor, start: int) -> None:
-        source = slice(start, start + self.context.tokens)
-        self.ring.k[target], self.ring.v[target] = keys[source], values[source]

@@ -23,7 +23,7 @@ REFERENCE_TEXT_ROWS = 600  # labels and vision tokens that a picture adds to the
 CONVOLUTION_PASSES = 10  # k and v: read, write, read, write twice (features, features * beta)
 READOUT_PASSES = 8
 ATTENTION_CHUNKS = 3
-IN_RING = 3  # chunks of a stored clip that wait in the ring: engine.model.block
+IN_RING = 3  # chunks of a stored clip that wait in the ring: engine.model.waiting
 EXTRA_LAUNCHES = 2  # global rows, dense rows, start and end of the scans
 BF16 = 2
 
@@ -160,7 +160,7 @@ class Workload:
     @property
     def in_ring_bytes(self) -> int:
         """What a store on the device leaves out: the first whole chunks wait in the ring, but for
-        one frame. Not where groups have several chunks (engine.model.block)."""
+        one frame. Not where groups have several chunks (engine.model.waiting)."""
         geometry = self.geometry
         if self.full_cover or geometry.grouped > 1 or geometry.chunks <= IN_RING:
             return 0

@@ -133,9 +133,10 @@ def test_the_first_chunks_of_stored_keys_wait_in_the_ring(
 
     def noted(self, context, keys, *args):
         plain(self, context, keys, *args)
-        for buffer in (self.ring.k, self.ring.v, *(self.store or ())):
+        for buffer in (self.ring.k, self.ring.v, *(self.waiting.store or ())):
             buffer.fill_(torch.nan)
-        rooms.append(self.store and self.store[0].shape[0] // context.tokens)
+        store = self.waiting.store
+        rooms.append(store and store[0].shape[0] // context.tokens)
 
     monkeypatch.setattr(ChunkMajorBlock, "__init__", noted)
     found = {
