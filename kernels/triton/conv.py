@@ -17,7 +17,8 @@ STRIPS = (7, 6, 5, 4)  # columns of a strip, the widest first: more need too man
 FRAMES_AT_ONCE = 5
 
 
-@triton.jit
+# Not specialised by where a group begins or how long it is: each case would be compiled anew.
+@triton.jit(do_not_specialize=["first"])
 def _conv_spatial(
     x, weight, ring, height, width, channels, first, slots, strips,
     W: tl.constexpr, BLOCK_C: tl.constexpr,
@@ -87,7 +88,7 @@ def conv_spatial(
     )  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first", "count", "high"])
 def _conv_temporal(
     ring, weight, beta, out, tokens, slots, channels, heads, first, count, low, high,
     TAPS: tl.constexpr, NORMALISE: tl.constexpr, D: tl.constexpr, FRAMES: tl.constexpr,

@@ -226,7 +226,8 @@ def _advance(
     return made
 
 
-@triton.jit
+# Not specialised by where a group begins or how long it is: each case would be compiled anew.
+@triton.jit(do_not_specialize=["first", "count", "high"])
 def _scan(
     state, transition, injection, after, fold_t, fold_j, heads, slots, first, count, size, low,
     high, D: tl.constexpr, ROWS: tl.constexpr, W: tl.constexpr, PRECISION: tl.constexpr,
@@ -339,7 +340,7 @@ def scan_back(start: Tensor, fold_t: Tensor, fold_j: Tensor) -> None:
     )  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first"])
 def _window_states(
     before, after, decay_before, decay_after, out, heads, first, chunk,
     D: tl.constexpr, ROWS: tl.constexpr,
