@@ -8,6 +8,7 @@ number of them. Rows named `step` and `calibration` teach; held-out rows and flo
 does any row of a held-out size, any of a small size from before there were row groups, or any that
 was forced to an attention (--attention NAME lets those of that name teach, and no others).
 
+--seconds FILE ...: rows of an older engine with today's kernels, which teach time alone.
 Without options it only prints. --into replaces the rows it learned in a calibration file. --table
 writes forecast beside measurement as Markdown: as it was said before each run, and as the new
 constants say. --keep writes the rows themselves, one a case, the last one run.
@@ -71,6 +72,12 @@ def read_files(paths: Iterable[Path]) -> list[dict[str, Any]]:
             raise SystemExit(f"{path}: {damaged}") from damaged
         rows += loaded if isinstance(loaded, list) else [loaded]
     return rows
+
+
+def seconds_alone(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row without its peaks: of an engine whose kernels are today's and whose memory is not."""
+    dropped = ("peak_bytes", "context_bytes", "after_bytes", "growth_bytes", "bytes_per_second")
+    return {key: value for key, value in row.items() if not key.endswith(dropped)}
 
 
 def why_not(row: Mapping[str, Any], attention: str | None) -> str:
@@ -191,9 +198,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--table", type=Path)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--attention")
+    parser.add_argument("--seconds", type=Path, nargs="+", default=[])
     options = parser.parse_args(arguments)
     every = read_files(options.rows)
-    lesson = learn(every, options.attention)
+    lesson = learn([*every, *map(seconds_alone, read_files(options.seconds))], options.attention)
     print(f"{len(lesson.teaching)} rows teach; {len(lesson.shown)} are shown only:")
     print("".join(f"  {case}: {why}\n" for case, why in lesson.shown))
     print("With the constants of before:\n" + _priced(lesson, lesson.before) + "\n")

@@ -168,25 +168,29 @@ def run_cases(bench: Bench, cases: Sequence[Case]) -> list[dict[str, Any]]:
     shared = [case for case in cases if not case.own_process]
     alone = [case for case in cases if case.own_process]
     machine = bench.snapshot()
-    rates: dict[str, float | None] = {}
     with ExitStack() as stack:
         # Every process imports while nothing is measured yet; none makes a context before its turn.
         runners = [stack.enter_context(Runner(bench, case.name, case.ram_gib)) for case in alone]
         first = stack.enter_context(Runner(bench, "shared", SHARED_RAM_GIB))
         with ThreadPoolExecutor(len(runners) + 1) as pool:
             list(pool.map(Runner.prepare, [first, *runners]))
-        try:
-            rates = first.ask("rates", 60.0)
-            bench.say(f"rates: {rates}")
-        except LowpeakError as failed:
-            bench.say(f"rates could not be measured: {failed}")
-        plan_on = machine_json(machine, rates)
         with first:
-            _run_group(first, shared, plan_on)
+            _run_group(first, shared, machine_json(machine, _rates(first)))
         for case, runner in zip(alone, runners, strict=True):
-            with runner:
-                _run_group(runner, [case], plan_on)
+            with runner:  # the disk may have been busy with something else before
+                _run_group(runner, [case], machine_json(machine, _rates(runner)))
     return bench.rows
+
+
+def _rates(runner: Runner) -> Mapping[str, float | None]:
+    """Link and disk as they are now; nothing where they could not be measured."""
+    try:
+        rates: Mapping[str, float | None] = runner.ask("rates", 60.0)
+    except LowpeakError as failed:
+        runner.bench.say(f"rates could not be measured: {failed}")
+        return {}
+    runner.bench.say(f"rates: {rates}")
+    return rates
 
 
 def _run_group(runner: Runner, cases: Sequence[Case], machine: Mapping[str, Any]) -> None:

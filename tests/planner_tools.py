@@ -7,7 +7,7 @@ from typing import Any
 
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.planner.calibration import Calibration, choose_calibration, published_facts
-from lowpeak.engine.planner.cost import KEPT_ROW
+from lowpeak.engine.planner.cost import KEPT_ROW, UNSEEN_ROW
 from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.search import Budget, PassSearch, SearchSpace
 from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts, Plan
@@ -32,7 +32,9 @@ def reference_rows() -> Calibration:
 def known_rows() -> Calibration:
     """The reference card with constants that no later measurement moves."""
     rows = reference_rows()
-    known = replace(rows, rows={name: r for name, r in rows.rows.items() if name != KEPT_ROW})
+    known = replace(
+        rows, rows={name: r for name, r in rows.rows.items() if name not in (KEPT_ROW, UNSEEN_ROW)}
+    )
     return known.with_values(
         memory__allocator=126e6, memory__chunk_temporaries=10.5, memory__allocator_alone=126e6,
         memory__chunk_temporaries_alone=10.5, memory__grouped=1.0, memory__interpreter=751e6,

@@ -78,6 +78,10 @@ class Calibration:
         """A copy with rows added or replaced."""
         return replace(self, rows={**self.rows, **{row.name: row for row in rows}})
 
+    def without(self, name: str) -> Calibration:
+        """A copy without a row."""
+        return replace(self, rows={key: row for key, row in self.rows.items() if key != name})
+
     def margin_bytes(self, axis: str, system: str) -> int:
         """What must stay free beside a forecast on `axis` ("vram" or "ram")."""
         factor = self["margin.extrapolated_factor"] if self.extrapolated and axis == "vram" else 1

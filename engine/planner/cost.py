@@ -20,6 +20,7 @@ from .types import Placement, Term
 from .workload import BF16, Workload
 
 VRAM, RAM, SECONDS = "vram_bytes", "ram_bytes", "seconds"
+UNSEEN_ROW = "memory.unseen"
 KEPT_ROW = "memory.allocator_kept"  # only where it was measured
 OUTSIDE_TERMS = ("context and libraries", "captured graphs")  # not the allocator's
 WORKSPACE_BYTES = 32 << 20
@@ -144,10 +145,13 @@ class SampleMemory:
         than one after another, so stored keys have rows of their own.
         """
         group = slack_rows(keys, self.work.full_cover)
-        return [
+        terms = [
             self._measured("allocator, fixed part", group[0], 1),
             self._measured("chunk temporaries", group[1], self.group_unit_bytes),
         ]
+        if UNSEEN_ROW in self.calibration.rows:
+            terms.append(self._measured("sizes that were not measured", UNSEEN_ROW, 1))
+        return terms
 
     def _window_vram(self) -> list[Term]:
         """Ring, dense rows and scans of a clip that is longer than its windows."""

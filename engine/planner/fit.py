@@ -7,6 +7,7 @@ from typing import Any
 
 from .calibration import Calibration, Row
 from .compare import Compared, compare, usable
+from .cost import UNSEEN_ROW
 from .types import ModelFacts
 
 Rows = Sequence[Mapping[str, Any]]
@@ -16,7 +17,8 @@ class Fit:
     """Learns rows one after another; each sees the ones before it."""
 
     def __init__(self, rows: Rows, facts: ModelFacts, calibration: Calibration) -> None:
-        self.rows, self.facts, self.calibration = usable(rows), facts, calibration
+        self.rows, self.facts = usable(rows), facts
+        self.calibration = calibration.without(UNSEEN_ROW)  # learned anew, after the others
         self.found: list[Row] = []
 
     def compared(self) -> list[Compared]:

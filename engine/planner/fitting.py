@@ -13,13 +13,16 @@ from typing import Any
 
 from .calibration import Calibration, Row
 from .compare import Compared, compare, usable
+from .cost import UNSEEN_ROW
 from .fit import Fit, size_of
 from .fit_memory import fit_device, fit_host, fit_outside
 from .least_squares import positive_least_squares
 from .types import ModelFacts
 from .workload import block_parts, gemm_row
 
-QUIET_STALL = 0.02  # share of a step that may be spent waiting in a row that teaches compute
+# Share of a step that may be waited in a row that teaches compute. Little: a card at its power
+# limit is faster after a pause, so that what it waited cannot be taken off.
+QUIET_STALL = 0.01
 LEAST_MARGIN_BYTES = 32 << 20
 LEAST_SECONDS = 1e-7
 # How far slowness, launch, what side streams save, and the rest may be expected to move.
@@ -48,7 +51,7 @@ def left_out(
     rows: Iterable[Mapping[str, Any]], facts: ModelFacts, before: Calibration
 ) -> list[Compared]:
     """Every row beside a forecast from the rows of all other sizes."""
-    steps = usable(rows)
+    steps, before = usable(rows), before.without(UNSEEN_ROW)
     sizes = list(dict.fromkeys(size_of(row) for row in steps))
     found = []
     for size in sizes:
@@ -61,7 +64,10 @@ def left_out(
 def margin_rows(
     rows: Iterable[Mapping[str, Any]], facts: ModelFacts, before: Calibration
 ) -> list[Row]:
-    """The VRAM margin: the most that a row needed beyond the forecast of all other sizes."""
+    """The VRAM margin: the most that a row needed beyond the forecast of all other sizes. Forecasts
+    count it too: an envelope touches the rows that taught it, and sizes that nobody measured lie
+    on both sides of it.
+    """
     steps = [row for row in usable(rows) if row.get("vram_peak_bytes")]
     sizes = {size_of(row) for row in steps}
     if len(sizes) < 3:
@@ -74,7 +80,11 @@ def margin_rows(
         f"most bytes that one of {len(sizes)} sizes needed beyond a forecast from the others "
         f"({max(beyond) / 2**20:.0f} MiB); at least {LEAST_MARGIN_BYTES >> 20} MiB"
     )
-    return [Row("margin.vram_linux", float(value), "B", "measured", source, 0.0)]
+    unseen = max(1.0, *beyond)
+    return [
+        Row("margin.vram_linux", float(value), "B", "measured", source, 0.0),
+        Row(UNSEEN_ROW, float(unseen), "B", "measured", source.partition(";")[0], 0.0),
+    ]
 
 
 def _fit_seconds(fit: Fit) -> None:

@@ -1,10 +1,11 @@
 """Seconds of one step: a walk over the blocks with compute, link and disk side by side.
 
-Streamed blocks pass through one or two slots. With one slot a copy and its compute follow each
-other. With two, the copy into a slot starts when the slot's last user has finished and the link is
-free, so it runs beside the compute of what stands between. Resident blocks stand evenly between
-streamed ones, and so do disk blocks, which a reader brings into a pinned ring ahead of time, across
-the border of a step as well: in a steady state the disk costs only what its total exceeds.
+Streamed blocks pass through one to three slots. With one, a copy and its compute follow each other
+unless a resident block stands between. With two, the copy into a slot starts when the slot's last
+user has finished and the link is free, so it runs beside the compute of what stands between.
+Resident blocks stand evenly between streamed ones, and so do disk blocks, which a reader brings
+into a pinned ring ahead of time, across the border of a step as well: in a steady state the disk
+costs only what its total exceeds.
 """
 
 from __future__ import annotations
@@ -118,12 +119,11 @@ class StepClock:
         feed-forward half comes in beside the write sweep. With three, the attention half is ahead.
         """
         streamed = self.blocks - resident
-        busy = self.busy_attention + self.ffn
         if not streamed:
-            return self.around + self.blocks * busy
+            return self.around + self.blocks * (self.busy_attention + self.ffn)
         if slots < 2:
-            return self.around + self.blocks * busy + streamed * self.upload
-        if half:
+            window = self._single_window
+        elif half:
             window = partial(self._half_window, ahead=slots > 2)
         else:
             window = self._whole_window
@@ -133,6 +133,12 @@ class StepClock:
         if extra:
             total += extra * window(short + 1)
         return max(self.around + total, self.blocks * self.chunk_link + streamed * self.upload)
+
+    def _single_window(self, blocks: int) -> float:
+        """One slot: the upload of the next runs beside resident blocks alone."""
+        busy = self.busy_attention + self.ffn
+        exposed = max(0.0, self.upload - (blocks - 1) * busy)
+        return max(blocks * busy + exposed, self.upload + blocks * self.chunk_link)
 
     def _whole_window(self, blocks: int) -> float:
         """A streamed block and the residents after it, beside the upload of the next."""

@@ -178,3 +178,13 @@ def test_a_file_that_holds_no_rows_is_named(tmp_path: Path) -> None:
     bad.write_text("[{")
     with pytest.raises(SystemExit, match=r"cut\.json"):
         calibrate.main([str(bad)])
+
+
+def test_rows_for_seconds_alone_teach_no_memory() -> None:
+    slow = [{**row, "seconds_per_step": 1.2 * row["seconds_per_step"],
+             "vram_peak_bytes": 2 * row["vram_peak_bytes"]} for row in CAMPAIGN]  # fmt: skip
+    found = values([*CAMPAIGN, *map(calibrate.seconds_alone, slow)])
+    alone = values(CAMPAIGN)
+    changed = {name for name in alone if abs(found[name] / alone[name] - 1) > 1e-6}
+    assert "rates.attention" in changed
+    assert not {name for name in changed if name.startswith(("memory", "margin"))}

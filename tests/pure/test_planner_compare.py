@@ -209,10 +209,10 @@ def test_what_points_do_not_tell_apart_stays_where_it_was() -> None:
 
 def test_a_margin_is_what_a_size_needed_beyond_a_forecast_from_the_others() -> None:
     rows = rows_of(known_rows().with_values(**TRUTH))
-    (exact,) = margin_rows(rows, FACTS, known_rows())
+    exact, _ = margin_rows(rows, FACTS, known_rows())
     assert exact.value == 32 << 20, "rows of one truth leave the floor"
     rows[1]["vram_peak_bytes"] += 300 << 20
-    (learned,) = margin_rows(rows, FACTS, known_rows())
+    learned, _ = margin_rows(rows, FACTS, known_rows())
     assert learned.value == pytest.approx(300 << 20, rel=1e-3)
     assert not margin_rows(rows[:2], FACTS, known_rows()), "two sizes say nothing"
 
@@ -271,3 +271,19 @@ def test_tables_are_replaced_in_place_and_stay_readable(tmp_path: Path) -> None:
     _, before = read_rows(source)
     untouched = set(before) - {row.name for row in rows}
     assert {name: read[name] for name in untouched} == {name: before[name] for name in untouched}
+
+
+def test_other_sizes_are_covered_by_as_much_as_one_missed() -> None:
+    before = known_rows()
+    rows = rows_of(before)[:-1]
+    rows[0]["vram_peak_bytes"] += 80 << 20
+    margin, unseen = margin_rows(rows, FACTS, before)
+    assert unseen.name == "memory.unseen"
+    assert unseen.value == margin.value >= 40 << 20
+    after = before.with_rows([unseen])
+    for row in usable(rows):
+        more = compare(row, FACTS, after).vram_bytes - compare(row, FACTS, before).vram_bytes
+        assert more == pytest.approx(unseen.value, abs=1)
+    again = measured_rows(rows, FACTS, after)
+    assert [row.value for row in again] == [row.value for row in measured_rows(rows, FACTS, before)]
+    assert margin_rows(rows, FACTS, after) == [margin, unseen]
