@@ -24,6 +24,9 @@ from .report import PhaseMeasurement
 
 CLEAR_REFS, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 RESET_PEAK = "5"
+# Of each card: this process's context, and all it held beside the allocator when last looked. Both
+# outlive a session, and a later one could not tell them from other programs'.
+_OUTSIDE: dict[int, tuple[int, int]] = {}
 MOST_GROWTH_BYTES = 1 << 30  # more than this beside the allocator belongs to another program
 
 
@@ -33,10 +36,19 @@ class Meter:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.context_bytes = 0
-        self._others_bytes: int | None = None  # on the card before this process came
+        self._others_bytes: int | None = None  # on the card beside this process
         if device.type == "cuda":
             self._others_bytes = _card_used_bytes(device)
-            self.context_bytes = self._make_context()
+            known = _OUTSIDE.get(device.index or 0)
+            if known is None:
+                self.context_bytes = self._make_context()
+                self._outside_bytes()
+            elif self._others_bytes is not None:  # a session before left its context here
+                self.context_bytes, outside_bytes = known
+                ours_bytes = torch.cuda.memory_reserved(device) + outside_bytes
+                self._others_bytes = max(0, self._others_bytes - ours_bytes)
+            else:
+                self.context_bytes = known[0]
 
     @contextmanager
     def phase(self, name: str) -> Iterator[PhaseMeasurement]:
@@ -98,7 +110,10 @@ class Meter:
         outside_bytes = max(0, used_bytes - self._others_bytes - reserved_bytes)
         if self.context_bytes and outside_bytes > self.context_bytes + MOST_GROWTH_BYTES:
             return self.context_bytes
-        return max(self.context_bytes, outside_bytes)
+        outside_bytes = max(self.context_bytes, outside_bytes)
+        if self.context_bytes:
+            _OUTSIDE[self.device.index or 0] = self.context_bytes, outside_bytes
+        return outside_bytes
 
 
 def process_card_bytes(device: torch.device) -> int | None:

@@ -73,3 +73,28 @@ def test_the_drivers_own_figure_counts_where_it_tells_processes_apart(
     monkeypatch.setattr(meter.torch.cuda, "memory_reserved", lambda device: 100)
     monkeypatch.setattr(meter, "_card_used_bytes", lambda device: 200)
     assert ours.device_bytes() == (told if told is not None else 150)
+
+
+def test_a_later_session_of_a_process_knows_its_own_context(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A worker that stays: its context is there before the second session begins."""
+    card = {"used": 50, "reserved": 0}
+    monkeypatch.setattr(meter, "_OUTSIDE", {})
+    monkeypatch.setattr(meter, "_card_used_bytes", lambda device: card["used"])
+    monkeypatch.setattr(meter, "process_card_bytes", lambda device: None)
+    monkeypatch.setattr(meter.torch.cuda, "memory_reserved", lambda device: card["reserved"])
+
+    def make_context(self: Meter) -> int:
+        card["used"] += 30
+        return 30
+
+    monkeypatch.setattr(Meter, "_make_context", make_context)
+    first = Meter(CARD)
+    card.update(used=50 + 30 + 20 + 100, reserved=100)  # 20: libraries and graphs
+    assert first.device_bytes() == 150
+    card.update(used=50 + 30 + 20 + 40, reserved=0)  # another program took 40 between the two
+    second = Meter(CARD)
+    assert second.context_bytes == 30
+    card.update(used=50 + 30 + 20 + 40 + 60, reserved=60)
+    assert second.device_bytes() == 110
