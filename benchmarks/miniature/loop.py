@@ -124,6 +124,7 @@ class Trainer:
     average: float = 0.998
     keep: Callable[[State], None] | None = None
     floor: float = 0.03
+    warmup: int = WARMUP_STEPS
 
     def __post_init__(self) -> None:
         for name, value in self.weights.items():
@@ -201,7 +202,7 @@ class Trainer:
         self.bad = (self.bad + wrong) * wrong
         self.norm = norm
         left = 0.5 + 0.5 * math.cos(math.pi * self.done)
-        warm = min(1.0, (self.steps + 1) / WARMUP_STEPS)
+        warm = min(1.0, (self.steps + 1) / self.warmup)
         rate = self.rate * self.slower * warm * max(self.floor, left)
         for group in self.optimizer.param_groups:
             group["lr"] = rate

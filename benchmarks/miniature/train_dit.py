@@ -153,15 +153,19 @@ class Batches:
 
 @torch.no_grad()
 def draw_batch(
-    run: Run, batches: Batches, bucket: Bucket, count: int, generator: torch.Generator, late: bool
-) -> tuple[Hashable, list[Tensor], twin.Pack]:
-    """A random batch of a bucket: its layout's name, what `velocity_losses` takes, the layout."""
+    run: Run, batches: Batches, bucket: Bucket, count: int, generator: torch.Generator, late: bool,
+    draw: Callable[..., Tensor] = draw_raw,
+) -> tuple[Hashable, list[Tensor], twin.Pack]:  # fmt: skip
+    """A random batch of a bucket: its layout's name, what `velocity_losses` takes, the layout.
+
+    draw: gives the raw times, as `draw_raw` does.
+    """
     at = torch.randint(0, bucket.count, (count,), generator=generator).to(run.device)
     names = KEYFRAMES[pick(generator, KEYFRAME_SHARE)]
     template = pick(generator, [1.0] * len(data.TEMPLATES))
     variant = int(torch.rand(1, generator=generator) < 0.5) if not bucket.size.big else 0
     text, rows, pack = batches.conditions(bucket, at, names, template, variant)
-    raw = draw_raw(count, generator, refine=bucket.size.big, late=late).to(run.device)
+    raw = draw(count, generator, refine=bucket.size.big, late=late).to(run.device)
     sigma = {"video": bend(raw, 12.0), "audio": bend(raw, 3.0)}
     times = torch.stack([1 - sigma["video"], 1 - sigma["audio"]], 1)
     times = torch.cat([times, times[:, :1].clamp_min(CONDITION_TIME)], 1)

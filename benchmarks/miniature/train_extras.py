@@ -9,7 +9,7 @@ import torch
 from lowpeak.engine.sampling.upscaler import upscale
 
 from . import data
-from .loop import Run, State, Trainer, pick
+from .loop import WARMUP_STEPS, Run, State, Trainer, pick
 from .models import MODEL, UPSCALER, upscaler_state
 from .pool import Bucket, Encoders, Size, make_bucket
 from .train_dit import Batches, cast, train_step
@@ -99,8 +99,9 @@ def style_buckets(
 
 
 def train_style(
-    run: Run, style: str, budget_s: float, base: State, buckets: list[tuple[Bucket, int, float]]
-) -> State:
+    run: Run, style: str, budget_s: float, base: State, buckets: list[tuple[Bucket, int, float]],
+    rate: float = 2e-3, warmup: int = WARMUP_STEPS, average: float = 0.99,
+) -> State:  # fmt: skip
     """One adapter on the frozen transformer."""
     number, targets = STYLES[style]
     batches = Batches(run, Words(run.device))
@@ -112,8 +113,9 @@ def train_style(
         style,
         state,
         budget_s,
-        rate=2e-3,
-        average=0.99,
+        rate=rate,
+        warmup=warmup,
+        average=average,
         decay=0.0,
         keep=lambda s: run.save(FILE, {f"{style}.{k}": v for k, v in s.items()}),
     )
