@@ -33,8 +33,8 @@ def request_reasons(
     ]
 
 
-def pass_reasons(item: Pass, choice: PassChoice, budget: Budget) -> list[str]:
-    """One sentence a decision of a sampling pass."""
+def pass_reasons(item: Pass, choice: PassChoice, vram_peak_bytes: int) -> list[str]:
+    """One sentence a decision of a sampling pass. vram_peak_bytes: the phase's, as it is shown."""
     place, step = choice.candidate.placement, choice.step
     where = f"{item.phase} {item.geometry.width_px}x{item.geometry.height_px}"
     blocks = choice.work.facts.blocks
@@ -54,7 +54,7 @@ def pass_reasons(item: Pass, choice: PassChoice, budget: Budget) -> list[str]:
         found.append(
             f"{where}: the fastest placement would be {loss:.2f} % faster; within "
             f"{100 * (TIE - 1):.0f} % the smallest VRAM peak is kept "
-            f"({format_gib(choice.candidate.vram_bytes)})"
+            f"({format_gib(vram_peak_bytes)})"
         )
     else:
         found.append(f"{where}: the fastest placement that fits")

@@ -147,7 +147,7 @@ def _plan(
         # A store that pins every block serves the next pass as it is (engine.streaming).
         keeps = space.keeps_blocks_between_passes or place.pinned_blocks == facts.blocks
         held = place.pinned_blocks if keeps else 0
-        reasons += pass_reasons(item, choice, budget)
+        reasons += pass_reasons(item, choice, phase.vram_peak_bytes)
         if item.phase == "sample_low" and item.geometry != request.geometry:
             kept = phase.ram_peak_bytes
             if not keeps:

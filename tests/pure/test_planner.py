@@ -7,12 +7,12 @@ import time
 from dataclasses import replace
 
 import pytest
-from planner_tools import FACTS, machine, plan_on, reference_rows, single_pass
+from planner_tools import FACTS, known_rows, machine, plan_on, reference_rows, single_pass
 
 from lowpeak.engine.errors import DoesNotFit, RequestError
 from lowpeak.engine.geometry import Geometry
-from lowpeak.engine.planner.calibration import choose_calibration
-from lowpeak.engine.planner.cost import RAM, SECONDS, VRAM, total
+from lowpeak.engine.planner.calibration import Row, choose_calibration
+from lowpeak.engine.planner.cost import KEPT_ROW, RAM, SECONDS, VRAM, total
 from lowpeak.engine.planner.explain import what_more_memory_changes
 from lowpeak.engine.planner.passes import (
     first_pass_geometry,
@@ -24,7 +24,7 @@ from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.search import make_budget
 from lowpeak.engine.planner.types import HardwareSnapshot
 from lowpeak.engine.request import Request
-from lowpeak.engine.units import GIB
+from lowpeak.engine.units import GIB, format_gib
 
 
 @pytest.mark.parametrize("cell", [(4, 16), (8, 8), (8, 16), (12, 32), (24, 64)])
@@ -42,6 +42,19 @@ def test_terms_sum_to_every_peak_and_time(cell: tuple[float, float], quality: st
         assert {term.unit for term in phase.terms} <= {VRAM, RAM, SECONDS}
     assert plan.total_seconds == pytest.approx(sum(phase.seconds for phase in plan.phases))
     assert not plan.changes_arithmetic
+
+
+def test_the_peak_in_a_sentence_is_the_one_in_the_table() -> None:
+    kept = Row(KEPT_ROW, 50e6, "B", "measured", "a test", 0.0)
+    rows, seen = known_rows().with_rows([kept]), 0
+    for vram, ram in ((4.25, 8), (4.5, 8), (5, 8), (6, 24)):
+        plan = plan_on(Request(Geometry(1344, 768, 243)), machine(vram, ram), rows)
+        for phase in plan.phases:
+            for said in plan.reasons:
+                if said.startswith(f"{phase.phase} ") and "smallest VRAM peak is kept" in said:
+                    assert f"kept ({format_gib(phase.vram_peak_bytes)})" in said
+                    seen += any(term.name.startswith("kept by") for term in phase.terms)
+    assert seen, "no plan of these keeps anything in the allocator"
 
 
 def test_every_phase_stays_inside_its_budget() -> None:
