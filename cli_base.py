@@ -51,7 +51,7 @@ def command(group: typer.Typer, name: str) -> Callable[[Callable[..., Answer]], 
                 return report_error(refused, as_json=as_json)
             except OSError as refused:  # a path that cannot be read or made; no traceback for that
                 return report_error(RequestError(str(refused)), as_json=as_json)
-            print(json.dumps(answer.document) if as_json else answer.text)
+            print(json.dumps(answer.document) if as_json else printable(answer.text))
             return answer.exit_code
 
         return group.command(name)(answered)
@@ -71,6 +71,12 @@ def report_error(error: LowpeakError, *, as_json: bool) -> int:
 def ascii_only(text: str) -> str:
     """`text` for a console of any code page."""
     return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def printable(text: str) -> str:
+    """`text` for standard output as it is encoded here: paths may hold letters that it lacks."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 # --- options -------------------------------------------------------------------------------------

@@ -101,9 +101,9 @@ def bench_forecast(
         rows = plausibility_rows()
         return Answer({"bench": "forecast", "rows": rows}, plausibility_table(rows))
     if cases is not None:
-        return _forecast_cases(
-            find_checkpoint(checkpoint), cases, out, budget_seconds, device, attention
-        )
+        return _forecast_cases(checkpoint, cases, out, budget_seconds, device, attention)
+    if attention is not None or out is not None:
+        raise RequestError("--attention and --out belong to --cases", field="cases")
     folder, geometry = _checked(checkpoint, device, width, height, frames)
     from .engine.bench_cases import Case, forecast_row, row_text
 
@@ -113,7 +113,7 @@ def bench_forecast(
 
 
 def _forecast_cases(
-    checkpoint: Path,
+    checkpoint: Path | None,
     cases: str,
     out: Path | None,
     budget_seconds: float,
@@ -123,13 +123,18 @@ def _forecast_cases(
     from .engine.heldout import Bench, run_cases
     from .engine.heldout_cases import choose_cases
     from .engine.heldout_table import held_out_table
+    from .engine.options import check_attention_name, check_device_name
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
     chosen = choose_cases(cases)
+    check_device_name(device)
+    if attention is not None:
+        check_attention_name(attention)
+    folder = find_checkpoint(checkpoint)
     say(f"{len(chosen)} cases, about {sum(case.seconds for case in chosen):.0f} s")
-    setting = Bench(checkpoint, out, device, budget_seconds, say, attention=attention)
+    setting = Bench(folder, out, device, budget_seconds, say, attention=attention)
     rows = run_cases(setting, chosen)
     return Answer({"bench": "forecast", "rows": rows}, held_out_table(rows))
 

@@ -16,6 +16,7 @@ from ..kernels.verdicts import VerdictCache
 from ..kernels.weights import KINDS
 from .errors import KernelUnavailable, RequestError, WorkerDied
 from .learning import home
+from .options import check_attention_name
 from .quantised import quantised_attention_allowed
 
 CACHE_NAME = "kernels.json"
@@ -121,11 +122,9 @@ def attention_options(name: str | None) -> KernelOptions | None:
     it has that form. None gives None. Raises RequestError for a name that is in no table."""
     if name is None:
         return None
+    check_attention_name(name)
     ops = ("window attention", "global attention")
     force = {item.op: name for item in CATALOGUE if item.op in ops and item.name == name}
-    if not force:
-        known = ", ".join(item.name for item in CATALOGUE if item.op == ops[0])
-        raise RequestError(f"no attention {name!r}; known: {known}", field="attention")
     return KernelOptions(force, kernel_options().allow_quantised)
 
 

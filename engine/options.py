@@ -82,6 +82,15 @@ def check_device_name(name: str) -> None:
         raise RequestError(f"device {name!r} is none of {', '.join(DEVICES)}", field="device")
 
 
+def check_attention_name(name: str) -> None:
+    """Raise RequestError for an attention that is in no table of kernels.catalogue."""
+    from ..kernels.catalogue import CATALOGUE
+
+    known = [item.name for item in CATALOGUE if item.op == "window attention"]
+    if name not in known:
+        raise RequestError(f"no attention {name!r}; known: {', '.join(known)}", field="attention")
+
+
 def check_checkpoint(folder: Path) -> Path:
     """`folder`, or CheckpointError when nothing is there."""
     if not folder.exists():

@@ -295,9 +295,8 @@ def _card_row(
     table = read_cards() if cards is None else cards
     key = find_card(card, int((vram_gib or 0) * GIB), table)
     if key is None:
-        raise RequestError(
-            f"card {card!r} is unknown; known: {', '.join(sorted(table))}", field="card"
-        )
+        known = ", ".join(("h200", *sorted(table)))
+        raise RequestError(f"card {card!r} is unknown; known: {known}", field="card")
     return key, table[key]
 
 

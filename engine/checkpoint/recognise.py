@@ -108,7 +108,8 @@ def files_in(found: Walk) -> Iterator[Path]:
     count = 0
     for here in found.folders:
         for path in sorted(here.glob("*.safetensors")):
-            if path.name.startswith(".") or path.is_dir():
+            # Folders and pipes hold no tensors; a link to nowhere is a file that is missing.
+            if path.name.startswith(".") or (path.exists() and not path.is_file()):
                 continue
             count += 1
             if count > MAX_FILES:

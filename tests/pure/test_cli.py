@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import resource
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from lowpeak import cli
+from lowpeak.cli_base import printable
 from lowpeak.engine import snapshot
 from lowpeak.engine.inputs import parse_loras, read_prompt
 from lowpeak.engine.snapshot import HardwareSnapshot
@@ -209,6 +211,18 @@ def test_a_missing_checkpoint_is_exit_code_4(
 def test_text_for_a_terminal_is_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, *PLAN)
     assert out.isascii() and "sample_high" in out and "total" in out
+
+
+def test_a_console_that_lacks_a_letter_of_a_path_gets_it_escaped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", narrow)
+    print(printable("here \u732b.safetensors, 4.85 GiB, na\u00efve"))
+    narrow.flush()
+    assert narrow.buffer.getvalue().decode("cp1252") == (
+        "here \\u732b.safetensors, 4.85 GiB, na\u00efve\n"
+    )
 
 
 def test_an_interrupt_is_exit_code_130(

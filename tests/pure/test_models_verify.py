@@ -11,6 +11,7 @@ import torch
 from lowpeak.engine.checkpoint import walk as walking
 from lowpeak.engine.checkpoint.edge import find_caches
 from lowpeak.engine.checkpoint.header import write_tensors
+from lowpeak.engine.checkpoint.recognise import weight_files
 from lowpeak.engine.checkpoint.verify import verify
 from lowpeak.engine.checkpoint.walk import stores_nothing, subfolders, walk
 from lowpeak.engine.errors import CheckpointError
@@ -35,6 +36,14 @@ def test_links_that_go_round_are_walked_once(tmp_path: Path) -> None:
     (tmp_path / "a" / "b" / "up").symlink_to(tmp_path)
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
     assert len(walk(tmp_path).folders) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_among_the_files_is_no_weight_file_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.safetensors")
+    (tmp_path / "gone.safetensors").symlink_to(tmp_path / "nowhere")
+    found = [path.name for path in weight_files(tmp_path)]
+    assert found == ["gone.safetensors"], "a link to nowhere is a file that is missing"
 
 
 def test_a_huge_folder_is_looked_at_in_part_and_it_says_so(
