@@ -10,13 +10,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from .events import Host
+from .files import RunFiles
 from .forecast import read_facts
 from .learning import machine_calibration
 from .options import RunOptions
+from .parts import AUDIO_VAE, TEXT, UPSCALER, VIDEO_VAE, find_part
 from .planner.least import least_needs
+from .planner.passes import sampling_passes
 from .planner.types import HardwareSnapshot
 from .request import Request
 from .snapshot import read_snapshot
+
+
+def parts_ahead(request: Request, options: RunOptions) -> list[str]:
+    """Kinds of engine.parts that the rest of a run reads; kept files count by their names."""
+    held = RunFiles.of(options.resume).present() if options.resume is not None else {}
+    kinds = []
+    if not {"latents", "conditioning"} & set(held):
+        kinds.append(TEXT)
+    lifts = any(item.geometry != request.geometry for item in sampling_passes(request))
+    if lifts and "latents" not in held and options.stop_after not in ("encode", "first"):
+        kinds.append(UPSCALER)
+    if options.stop_after is None:
+        kinds += [VIDEO_VAE, AUDIO_VAE]
+    return kinds
 
 
 def generate(
@@ -29,8 +46,11 @@ def generate(
 ) -> dict[str, Any]:
     """Run a request; gives its report, JSON-ready. workers: None decides by the device.
 
-    Raises any LowpeakError; WorkerDied (exit code 5) when every retry failed.
+    A part that it will need and that is nowhere is a CheckpointError before anything runs. Raises
+    any LowpeakError; WorkerDied (exit code 5) when every retry failed.
     """
+    for kind in parts_ahead(request, options):
+        find_part(options.checkpoint, kind)  # said now, not after minutes of sampling
     if workers is None:
         workers = options.device != "cpu" and read_snapshot().capability is not None
     if not workers:
