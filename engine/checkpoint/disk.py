@@ -120,15 +120,16 @@ class OutputFile:
         enough for a last page; what lies behind the count in it may reach the disk for a while."""
         done = 0
         while done < count:
-            stop = round_up(count, PAGE_BYTES) if self.is_direct else count
+            direct = self.is_direct  # another thread may be refused while this one writes
+            stop = round_up(count, PAGE_BYTES) if direct else count
             try:
                 put = self._put(view[done:stop], start + done)
             except OSError as refused:
-                if not self.is_direct or refused.errno not in _REFUSED:
+                if not direct or refused.errno not in _REFUSED:
                     raise
                 self._be_ordinary()
                 continue
-            if self.is_direct and done + put < count:
+            if direct and done + put < count:
                 put -= (done + put) % PAGE_BYTES
             if put <= 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -285,3 +285,24 @@ def test_reading_can_be_stopped(tmp_path) -> None:
             both.load({"odd": Source(read_header(path), "odd")}, Arena())
         both.store(tmp_path / "y.safetensors", random_tensors(2))
     assert (tmp_path / "y.safetensors").read_bytes() == path.read_bytes()
+
+
+def test_two_threads_may_be_refused_at_once(tmp_path, monkeypatch) -> None:
+    """The second one sees an ordinary file by the time it is told, and writes to it."""
+    file = disk.OutputFile(tmp_path / "f")
+    if not file.is_direct:
+        pytest.skip("this file system has no direct files")
+    put, told = file._put, []
+
+    def refused_once(view, start):
+        if not told:
+            told.append(start)
+            file._be_ordinary()  # as the first thread does, meanwhile
+            raise OSError(errno.EINVAL, "not here")
+        return put(view, start)
+
+    monkeypatch.setattr(file, "_put", refused_once)
+    file.write(memoryview(bytearray(b"a" * disk.PAGE_BYTES)), 0, 10)
+    file.finish(10)
+    file.close()
+    assert (tmp_path / "f").read_bytes() == b"a" * 10
