@@ -93,6 +93,7 @@ def adapt(run: Run, style: str, budget_s: float, video: State, audio: State, mod
     number = STYLES[style][0]
     size = Size(256, 256, 22) if run.scale == 1 else Size(64, 64, 22)
     small, encoders = replace(run, scale=8 * run.scale), Encoders(run, video, audio)
+    encoders.sound_rows(data.Scenes.of(torch.arange(1)), size.frames)  # not in the clips' time
     clips = make_bucket(
         small, encoders, size, 240, first=30_000_000, style=number, limit_s=POOL_S / 2
     )

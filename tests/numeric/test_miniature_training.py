@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from lowpeak.benchmarks.miniature import (
     linear,
     loop,
     pool,
+    targets,
     train_dit,
     twin,
     vae_twin,
@@ -292,3 +294,19 @@ def test_weights_of_the_losses_are_where_the_shape_is() -> None:
     assert torch.allclose(weight.mean(1), torch.ones(2))
     assert float(weight[0, 13] / weight[0, 0]) == pytest.approx(1 + train_dit.OBJECT_GAIN)
     assert torch.equal(weight[1], torch.ones(24))
+
+
+def test_a_missed_target_is_named() -> None:
+    good: dict[str, Any] = {"colour_and_shape": 92.5, "motion": 100.0, "pitch": 100.0}
+    rows = [
+        {"variant": "bf16", **good},
+        {"variant": "int8", **good, "motion": 80.0},
+        {"variant": "fp8-tensor", **good, "colour_and_shape": 95.5},
+        {"variant": "first-and-last", **good, "first_psnr_db": 22.0, "last_psnr_db": 21.9},
+    ]
+    assert targets.missed(rows) == {
+        ("int8", "motion"),
+        ("int8", "motion as in bf16"),
+        ("first-and-last", "last_psnr_db"),
+    }
+    assert targets.missed(rows[:1]) == set()
