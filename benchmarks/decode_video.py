@@ -172,7 +172,28 @@ def measure(
                 seconds.append(time.perf_counter() - begin)
         stalls = blocks.stream.stalls()
         linked = blocks.stream.link_bytes - linked
-    ordered = sorted(seconds)
+    return {
+        **about(geometry, placement, group, device),
+        "frames": sink.frames,
+        "seconds": sorted(seconds)[len(seconds) // 2],
+        "spread": [min(seconds), max(seconds)],
+        "repeats": repeats,
+        "vram_peak_bytes": measured.vram_peak_bytes,
+        "context_bytes": meter.context_bytes,
+        "ram_peak_bytes": measured.ram_peak_bytes,
+        "ram_before_bytes": before_bytes,
+        "ram_added_bytes": (measured.ram_peak_bytes or 0) - before_bytes,
+        "written": bool(write),
+        "link_bytes": linked,
+        "stall_seconds": {name: value / repeats for name, value in stalls.items()},
+        "hashes": sink.hashes,
+    }
+
+
+def about(
+    geometry: Geometry, placement: Placement, group: int, device: torch.device
+) -> dict[str, Any]:
+    """What was run, and on what."""
     on_card = device.type == "cuda"
     return {
         "bench": "decode",
@@ -181,26 +202,13 @@ def measure(
         "command": " ".join(sys.argv),
         "width": geometry.width_px,
         "height": geometry.height_px,
-        "frames": sink.frames,
         "placement": {
             "resident_blocks": placement.resident_blocks,
             "transfer_slots": placement.transfer_slots,
             "clips_per_group": group,
         },
-        "seconds": ordered[len(ordered) // 2],
-        "spread": [ordered[0], ordered[-1]],
-        "repeats": repeats,
-        "vram_peak_bytes": measured.vram_peak_bytes,
-        "context_bytes": meter.context_bytes,
-        "ram_peak_bytes": measured.ram_peak_bytes,
-        "ram_before_bytes": before_bytes,
-        "ram_added_bytes": (measured.ram_peak_bytes or 0) - before_bytes,
-        "written": bool(write),
         "vram_allocated_bytes": torch.cuda.max_memory_allocated() if on_card else None,
-        "link_bytes": linked,
-        "stall_seconds": {name: value / repeats for name, value in stalls.items()},
         "checkpoint": {"kind": "toy", "format": "fp16"},
-        "hashes": sink.hashes,
     }
 
 

@@ -19,9 +19,10 @@ from engine_passes import (
 
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
-from lowpeak.engine.model import sweep
+from lowpeak.engine.model import sweep, waiting
 from lowpeak.engine.model.block import ChunkMajorBlock
 from lowpeak.engine.model.config import ModelConfig
+from lowpeak.engine.planner import workload
 from lowpeak.kernels import reference
 
 GROUPS = [(1, 17), (1, 32), (2, 15), (2, 17), (2, 27), (3, 11), (3, 22), (3, 32), (5, 27)]
@@ -145,6 +146,11 @@ def test_the_first_chunks_of_stored_keys_wait_in_the_ring(
     }
     assert len(found) == 1
     assert rooms == [stored, None, frames]
+
+
+def test_the_plan_and_the_engine_leave_the_same_chunks_in_the_ring():
+    """The planner imports no engine, so the number stands in both."""
+    assert workload.IN_RING == waiting.IN_RING
 
 
 def test_groups_and_chunks_cover_the_rows_once(grouped):
