@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import signal
 import sys
@@ -37,6 +38,32 @@ def until_cancelled(arguments: Mapping[str, Any], context: Any) -> None:
     while not context.is_cancelled():
         time.sleep(0.02)
     raise Cancelled("sample_high")
+
+
+def hold_at(arguments: Mapping[str, Any], context: Any) -> Any:
+    """Run another task, and stand still after its first event of a kind, phase and step.
+
+    arguments: task, arguments, at (kind, phase, step; None fits any). It goes on when it is asked
+    to stop, or after a minute: what the test does meanwhile does not race with the task.
+    """
+    module, name = arguments["task"].split(":")
+    at, told, held = arguments["at"], context.emit, []
+
+    def emit(event: Any) -> None:
+        told(event)
+        now = (event.kind, event.phase, event.step)
+        if not held and all(want in (None, is_) for want, is_ in zip(at, now, strict=True)):
+            held.append(now)
+            until = time.monotonic() + 60
+            while not context.is_cancelled() and time.monotonic() < until:
+                time.sleep(0.02)
+
+    context.emit = emit
+    try:
+        run = getattr(importlib.import_module(module, "lowpeak"), name)
+        return run(arguments["arguments"], context)
+    finally:
+        context.emit = told
 
 
 def deaf(arguments: Mapping[str, Any], context: Any) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from holding_worker import HoldingWorker
 
 from lowpeak.engine.errors import Cancelled, DoesNotFit, WorkerDied
 from lowpeak.engine.events import Event, QuietHost
@@ -99,7 +101,6 @@ def engine(tmp_path: Path) -> WorkerEngine:
 
 REQUEST = Request(SIZE, prompt="a fox", base_steps=2, refine_steps=1, seed=7)
 QUICK = Request(SIZE, prompt="a fox", base_steps=1, two_pass=False, seed=7)
-LONG = Request(SIZE, prompt="a fox", base_steps=32, refine_steps=31, seed=7)  # ended from outside
 
 
 def test_workers_give_what_the_engine_gives_and_leave_no_files(
@@ -171,7 +172,7 @@ class Killer(GraphHost):
         self.worker: Worker | None = None
 
     def start(self) -> Worker:
-        self.worker = Worker()
+        self.worker = HoldingWorker(("progress", "sample_high", 0))
         return self.worker
 
     def emit(self, event: Event) -> None:
@@ -186,10 +187,10 @@ def test_a_killed_worker_leaves_the_first_pass_and_a_reason(
     model: ModelHandle, engine: WorkerEngine, tmp_path: Path
 ) -> None:
     killer, kept = Killer(), []
-    given = engine.encode(model, LONG, Pictures(), GraphHost())
+    given = engine.encode(model, REQUEST, Pictures(), GraphHost())
     real = WorkerEngine(lambda: "cpu", start=killer.start, scratch=lambda: tmp_path)
     with pytest.raises(WorkerDied, match="kill"):
-        real.sample(model, LONG, given, killer, kept.append)
+        real.sample(model, REQUEST, given, killer, kept.append)
     assert len(kept) == 1 and kept[0].video.shape == (1, 24, 7, 16, 16)
     assert list(tmp_path.iterdir()) == []
 
@@ -199,10 +200,11 @@ def test_stop_reaches_a_real_worker(
 ) -> None:
     host = GraphHost()
     host.stop_at = ("progress", "sample_low")
-    given = engine.encode(model, LONG, Pictures(), GraphHost())
-    real = WorkerEngine(lambda: "cpu", scratch=lambda: tmp_path)
+    given = engine.encode(model, REQUEST, Pictures(), GraphHost())
+    start = partial(HoldingWorker, ("progress", "sample_low", None))
+    real = WorkerEngine(lambda: "cpu", start=start, scratch=lambda: tmp_path)
     with pytest.raises(Cancelled):
-        real.sample(model, LONG, given, host, lambda latents: None)
+        real.sample(model, REQUEST, given, host, lambda latents: None)
     assert not [event for event in host.events if event.phase == "sample_high"]
 
 

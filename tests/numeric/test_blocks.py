@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -222,23 +221,35 @@ class CountedSource(TensorSource):
     """Counts who reads at the same time."""
 
     now, most = 0, 0
+    lock, met = threading.Lock(), threading.Event()
 
     def __init__(self, index: int, beside: bool) -> None:
         super().__init__(tensors(index), lambda: tensors(index))
         self.beside = beside
 
+    @classmethod
+    def reset(cls) -> None:
+        """Nobody has read yet."""
+        cls.now, cls.most = 0, 0
+        cls.met.clear()
+
     def read(self, buffer, readers):
-        CountedSource.now += 1
-        time.sleep(0.01)
-        CountedSource.most = max(CountedSource.most, CountedSource.now)
+        with self.lock:
+            CountedSource.now += 1
+            CountedSource.most = max(self.most, self.now)
+            if self.now > 1:
+                self.met.set()
+        if self.beside:  # the first one waits for the other, however slow its thread starts
+            self.met.wait(timeout=30)
         got = super().read(buffer, readers)
-        CountedSource.now -= 1
+        with self.lock:
+            CountedSource.now -= 1
         return got
 
 
 @pytest.mark.parametrize("beside", [True, False])
 def test_a_rate_is_taken_as_blocks_are_read(tmp_path, beside):
-    CountedSource.now = CountedSource.most = 0
+    CountedSource.reset()
     made = [CountedSource(index, beside) for index in range(BLOCKS)]
     read_alone(made, pin=False)
     assert CountedSource.most == 1 + beside
@@ -255,7 +266,7 @@ def test_a_rate_is_taken_as_blocks_are_read(tmp_path, beside):
 @pytest.mark.parametrize("pinned", [range(BLOCKS), (), (1, 4)])
 @pytest.mark.parametrize("beside", [True, False])
 def test_blocks_are_read_side_by_side_where_they_may_be(pinned, beside):
-    CountedSource.now = CountedSource.most = 0
+    CountedSource.reset()
     made = [CountedSource(index, beside) for index in range(BLOCKS)]
     device = CpuDevice()
     store = BlockStore(made, pinned=pinned, staging=3, pin=False, device=device)

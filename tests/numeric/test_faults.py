@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from holding_worker import HoldingWorker
 
 from lowpeak.engine import session
 from lowpeak.engine.errors import CheckpointError, LowpeakError, SaveFailed
@@ -182,7 +183,10 @@ def test_a_killed_worker_is_named_and_the_next_run_works(checkpoint: Path, tmp_p
     run_in_workers(SMALL, options(checkpoint, out, stop_after="encode"), inline())
     killed: list[Worker] = []
 
-    class Doomed(Worker):
+    class Doomed(HoldingWorker):
+        def __init__(self) -> None:
+            super().__init__((None, "sample_low", None))
+
         def run(self, task: str, arguments: Mapping[str, Any], **hooks: Any) -> Any:
             honest = hooks["on_event"]
 
