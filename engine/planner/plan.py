@@ -10,26 +10,23 @@ from ..errors import DoesNotFit, RequestError, Shortage
 from ..geometry import MIN_FRAMES, MIN_SIDE_PX, Geometry, snap_side
 from ..request import Request
 from .calibration import Calibration
-from .cost import RAM, SECONDS, VRAM, term, total
-from .explain import pass_reasons, request_reasons
-from .lora_seconds import merge_block_seconds
-from .passes import Pass, lifted_geometry, sampling_passes
+from .cost import SECONDS
+from .explain import request_reasons
+from .pass_plans import DISK_TERMS, plan_passes, sample_phase
+from .passes import sampling_passes
 from .search import (
     ENDLESS_BUDGET,
     EVERY_PLACEMENT,
     Budget,
-    PassChoice,
     PassSearch,
     SearchSpace,
     make_budget,
 )
-from .stacks import DecodeSearch, Machine, plan_encode, plan_upscale
-from .timing import first_step_seconds
+from .stacks import DecodeSearch, Machine, plan_encode
 from .types import HardwareSnapshot, ModelFacts, PhasePlan, Placement, Plan
 from .workload import workload
 
 EVERYTHING = EVERY_PLACEMENT
-DISK_TERMS = ("waiting for the disk", "first read of the blocks", "read weights")
 _SMALLER_AREAS = (0.75, 0.5, 0.33, 0.2, 0.1)
 
 
@@ -79,7 +76,7 @@ def price_placement(
     choice = search.price(placement, ENDLESS_BUDGET)
     if choice is None:
         raise RequestError(f"{placement} is no placement of {facts.blocks} blocks", field="place")
-    return _sample_phase(item, choice, ENDLESS_BUDGET, calibration, 0, start=True)
+    return sample_phase(item, choice, ENDLESS_BUDGET, calibration, 0, start=True)
 
 
 def _with_margins(budget: Budget, margins: Mapping[str, int] | None) -> Budget:
@@ -107,7 +104,6 @@ def _plan(
 ) -> Plan | list[Shortage]:
     """The plan, or every shortage of every phase."""
     machine = Machine(facts, calibration, budget)
-    passes = sampling_passes(request)
     phases: list[PhasePlan] = []
     short: list[Shortage] = []
     reasons = request_reasons(request, snapshot, calibration, budget)
@@ -121,39 +117,10 @@ def _plan(
 
     text_rows = workload(request, request.geometry, facts).text_rows
     keep(plan_encode(machine, text_rows, request.keyframes + len(request.references)))
-    held = 0  # blocks that the sampling worker still has in memory from the pass before
-    for index, item in enumerate(passes):
-        search = PassSearch(
-            workload(request, item.geometry, facts),
-            item.steps,
-            calibration,
-            snapshot.system,
-            space,
-            kept_store=held == facts.blocks,
-        )
-        choice = search.choose(budget)
-        if choice is None:
-            short += search.shortages(item.phase, budget)
-            continue
-        if item.phase in preferred:
-            place, why = preferred[item.phase]
-            tried = search.price(place, budget)
-            if tried is not None:
-                choice = tried
-                reasons.append(why)
-        phase = _sample_phase(item, choice, budget, calibration, held, start=index == 0)
-        keep(phase)
-        place = choice.candidate.placement
-        # A store that pins every block serves the next pass as it is (engine.streaming).
-        keeps = space.keeps_blocks_between_passes or place.pinned_blocks == facts.blocks
-        held = place.pinned_blocks if keeps else 0
-        reasons += pass_reasons(item, choice, phase.vram_peak_bytes)
-        if item.phase == "sample_low" and item.geometry != request.geometry:
-            kept = phase.ram_peak_bytes
-            if not keeps:
-                kept = total(choice.memory.fixed_ram(), RAM)
-            lifted = lifted_geometry(request.geometry)
-            keep(plan_upscale(machine, item.geometry, lifted, kept))
+    sampled = plan_passes(request, snapshot, machine, space, preferred)
+    short += sampled.short
+    phases += sampled.phases
+    reasons += sampled.reasons
     keep(DecodeSearch(machine, request.geometry).plan())
     if short:
         return short
@@ -181,54 +148,6 @@ def _disk_seconds(phase: PhasePlan) -> float:
     """What a phase spends waiting for the disk."""
     names = DISK_TERMS + (("layers",) if phase.limited_by == "disk" else ())
     return sum(term.value for term in phase.terms if term.unit == SECONDS and term.name in names)
-
-
-def _sample_phase(
-    item: Pass,
-    choice: PassChoice,
-    budget: Budget,
-    calibration: Calibration,
-    held: int,
-    *,
-    start: bool,
-) -> PhasePlan:
-    """The chosen placement of a pass as a phase: terms, first step, steady steps."""
-    step, place = choice.step, choice.candidate.placement
-    kept = place.resident_blocks + place.pinned_blocks
-    fresh = place.disk_blocks + max(0, kept - held)
-    # Both passes use the root that the first one reads.
-    root = choice.work.facts.root_bytes / calibration["rates.disk"] if start else 0.0
-    first = first_step_seconds(choice.clock, step, fresh, root)
-    # Merged while a block is read for the first time; what is read again is kept merged.
-    merge = fresh * merge_block_seconds(choice.work.facts.lora_merged_bytes, calibration)
-    launch = calibration["rates.worker_start"] if start else 0.0
-    terms = choice.memory.terms(place)
-    missing = choice.candidate.vram_bytes - sum(t.value for t in terms if t.unit == VRAM)
-    if missing:
-        terms.append(term("text refiner, before the first step", missing, VRAM))
-    # The allocator fills the margin too, before it gives anything back.
-    room = budget.vram_bytes + budget.vram_margin_bytes - choice.candidate.vram_bytes
-    spare = choice.memory.kept_bytes(place.keys, room)
-    terms.append(term("kept by the allocator while there is room", spare, VRAM))
-    terms += [
-        term("worker start", launch, SECONDS, calibration.source("rates.worker_start")),
-        term("compute", item.steps * step.compute, SECONDS, calibration.source("rates.attention")),
-        term("waiting for the link", item.steps * step.link_stall, SECONDS),
-        term(DISK_TERMS[0], item.steps * step.disk_stall, SECONDS),
-        term(DISK_TERMS[1], first - step.total, SECONDS),
-        term("LoRA merge", merge, SECONDS, "from shapes (docs/lora.md)"),
-    ]
-    return PhasePlan(
-        item.phase,
-        choice.candidate.vram_bytes + spare,
-        choice.candidate.ram_bytes,
-        launch + first + merge + (item.steps - 1) * step.total,
-        item.steps,
-        step.total,
-        step.limited_by,
-        place,
-        tuple(t for t in terms if t.value),
-    )
 
 
 def _smaller_requests(

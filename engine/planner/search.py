@@ -47,6 +47,7 @@ class SearchSpace:
     residuals: tuple[Residual, ...] = ("device", "host")
     half_slots: tuple[bool, ...] = (False, True)
     slots: tuple[int, ...] = (1, 2, 3)  # three only of halves, one only of whole blocks
+    all_pinned: bool = False  # no resident block, none on disk
     keeps_blocks_between_passes: bool = False
 
 
@@ -135,7 +136,8 @@ class PassSearch:
                         if (slots < 2) if half else (slots > 2):
                             continue  # a block in halves takes two slots at least
                         yield keys, residual, half, slots, vram + slots * size, ram
-                yield keys, residual, False, 0, vram, ram
+                if not self.space.all_pinned:
+                    yield keys, residual, False, 0, vram, ram
 
     def _fitting(self, shape: Shape, budget: Budget) -> Iterator[tuple[int, int, int, int, int]]:
         """(resident, pinned, disk, device bytes, host bytes) of a shape, by resident blocks."""
@@ -147,6 +149,10 @@ class PassSearch:
             return
         weights = min(self.memory.weights_room(room), pins)
         most = (budget.vram_bytes - vram) // size
+        if self.space.all_pinned:
+            if weights < blocks * size:
+                return
+            most = min(most, 0)
         if budget.vram_bytes < self.prologue or most < 0:
             return
         for resident in range(min(blocks - 1, most) + 1) if slots else range(blocks, blocks + 1):
