@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .gpu import Gpu, read_gpu
 from .planner.attempts import (
     Attempt,
     PhaseRecord,
@@ -35,7 +36,6 @@ from .planner.compare import replace_tables
 from .planner.history import History
 from .planner.types import HardwareSnapshot, Placement
 from .request import Request
-from .snapshot import Gpu, read_gpu
 
 FILE = "history.sqlite3"
 CALIBRATION = "calibration.toml"

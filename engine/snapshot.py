@@ -1,125 +1,25 @@
 """One machine, read once: GPU, memory, limits. Gives a HardwareSnapshot; decides nothing.
 
-The GPU is asked through NVML in a child process that exits at once, so that this process owns no
-CUDA context; host memory comes from hostmemory.py. Whatever cannot be read is None or a note. Every
-source can be injected.
+The GPU comes from gpu.py, host memory from hostmemory.py. Whatever cannot be read is None or a
+note. Every source can be injected.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .errors import RequestError
+from .gpu import Gpu, read_gpu
 from .hostmemory import HostMemory, current_system, read_memory
 from .planner.types import HardwareSnapshot
 from .units import GIB, format_gib, gib_to_bytes
 from .wddm import WddmBudget, read_wddm
 
-GPU_TIMEOUT_SECONDS = 20.0
 LEAST_GIB, MAX_VRAM_GIB, MAX_RAM_GIB = 0.25, 1024.0, 65536.0
 SYSTEMS = ("linux", "windows", "macos")
-
-# Runs in a child: prints one JSON object. NVML counts every process on the card and makes no
-# context; index and UUID follow the order that the driver reports.
-_NVML_CHILD = """
-import json, sys
-try:
-    import pynvml as n
-    n.nvmlInit()
-except Exception as why:
-    print(json.dumps({"error": f"{type(why).__name__}: {why}"})); sys.exit(0)
-def text(x): return x.decode() if isinstance(x, bytes) else x
-def ask(call, *a):
-    try: return call(*a)
-    except n.NVMLError: return None
-cards = []
-for i in range(n.nvmlDeviceGetCount()):
-    h = n.nvmlDeviceGetHandleByIndex(i); m = n.nvmlDeviceGetMemoryInfo(h)
-    c = ask(n.nvmlDeviceGetCudaComputeCapability, h)
-    p = ask(n.nvmlDeviceGetComputeRunningProcesses, h)
-    cards.append({"name": text(n.nvmlDeviceGetName(h)), "uuid": text(n.nvmlDeviceGetUUID(h)),
-        "capability": list(c) if c else None, "total": m.total, "free": m.free,
-        "processes": None if p is None else len(p),
-        "temperature": ask(n.nvmlDeviceGetTemperature, h, 0),
-        "throttle": ask(n.nvmlDeviceGetCurrentClocksThrottleReasons, h),
-        "clock": ask(n.nvmlDeviceGetClockInfo, h, 1),
-        "clock_most": ask(n.nvmlDeviceGetMaxClockInfo, h, 1),
-        "busy": getattr(ask(n.nvmlDeviceGetUtilizationRates, h), "gpu", None)})
-print(json.dumps({"driver": text(n.nvmlSystemGetDriverVersion()), "cards": cards}))
-"""
-_THERMAL_REASONS = 0x20 | 0x40  # software and hardware thermal slowdown of NVML
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """One card as NVML reports it. Bytes; None means unknown."""
-
-    name: str
-    capability: tuple[int, int] | None
-    total_bytes: int
-    free_bytes: int
-    driver: str = ""
-    processes: int | None = None
-    temperature_celsius: int | None = None
-    thermal: bool = False
-    cards: int = 1
-    clock_share: float | None = None  # of the highest clock
-    busy_percent: int | None = None
-
-
-def read_gpu(index: int = 0, *, timeout_seconds: float = GPU_TIMEOUT_SECONDS) -> Gpu | str:
-    """The card at NVML `index`, or the reason why there is none."""
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _NVML_CHILD],
-            capture_output=True,
-            text=True,
-            timeout=timeout_seconds,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as why:
-        return f"the GPU could not be asked: {why}"
-    return parse_gpu(done.stdout, index)
-
-
-def parse_gpu(output: str, index: int = 0) -> Gpu | str:
-    """What the child printed, as a Gpu or a reason."""
-    try:
-        data = json.loads(output)
-    except json.JSONDecodeError:
-        return f"the GPU query printed no JSON: {output[:80]!r}"
-    if "error" in data:
-        return f"no NVIDIA GPU: {data['error']}"
-    cards = data.get("cards", [])
-    if index >= len(cards):
-        return f"no GPU with index {index}: {len(cards)} found"
-    card = cards[index]
-    capability = card.get("capability")
-    return Gpu(
-        card["name"],
-        (capability[0], capability[1]) if capability else None,
-        card["total"],
-        card["free"],
-        data.get("driver", ""),
-        card.get("processes"),
-        card.get("temperature"),
-        bool((card.get("throttle") or 0) & _THERMAL_REASONS),
-        len(cards),
-        card["clock"] / card["clock_most"]
-        if card.get("clock") and card.get("clock_most")
-        else None,
-        card.get("busy"),
-    )
-
-
-def _share(part: float | None, whole: float | None) -> float | None:
-    return part / whole if part and whole else None
 
 
 def read_snapshot(
@@ -131,6 +31,8 @@ def read_snapshot(
     system: str | None = None,
 ) -> HardwareSnapshot:
     """This machine now. Without a GPU both VRAM figures are zero and a note says why.
+
+    device_index: in CUDA's order, as torch counts.
 
     On Windows the display system's budgets bound what the driver calls free and what may be pinned.
     """

@@ -10,10 +10,10 @@ import pytest
 
 from lowpeak.engine.forecast import forecast
 from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.gpu import Gpu
 from lowpeak.engine.learning import FILE, disturbance, home, learn, open_history
 from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
 from lowpeak.engine.request import Request
-from lowpeak.engine.snapshot import Gpu
 from lowpeak.engine.units import GIB
 
 REQUEST = Request(Geometry(1344, 768, 124))

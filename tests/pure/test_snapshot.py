@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from lowpeak.engine.errors import RequestError
+from lowpeak.engine.gpu import parse_gpu
 from lowpeak.engine.hostmemory import (
     HostMemory,
     read_cgroup_room,
     read_linux_memory,
     read_windows_memory,
 )
-from lowpeak.engine.snapshot import parse_gpu, read_snapshot
+from lowpeak.engine.snapshot import read_snapshot
 from lowpeak.engine.units import GIB, MIB
 
 RECORDED = sorted((Path(__file__).parents[1] / "data" / "machines").glob("*.json"))

@@ -8,15 +8,11 @@ from typing import Any
 import pytest
 
 from lowpeak.engine.errors import RequestError
+from lowpeak.engine.gpu import Gpu, parse_gpu
+from lowpeak.engine.gpu_child import NO_DEVICE, cuda_uuids
 from lowpeak.engine.hostmemory import HostMemory, read_windows_memory
 from lowpeak.engine.planner.types import HardwareSnapshot
-from lowpeak.engine.snapshot import (
-    Gpu,
-    cap_snapshot,
-    parse_gpu,
-    read_snapshot,
-    snapshot_from_options,
-)
+from lowpeak.engine.snapshot import cap_snapshot, read_snapshot, snapshot_from_options
 from lowpeak.engine.units import GIB
 from lowpeak.engine.wddm import WddmBudget, parse_wddm
 
@@ -118,6 +114,73 @@ def test_a_busy_hot_second_card_is_noted() -> None:
     )
     notes = " ".join(snapshot.notes)
     assert "2 other process" in notes and "hot" in notes and "2 GPUs" in notes
+
+
+def two_cards(cuda: Any) -> str:
+    """A slow card first on the bus, a fast one second."""
+    data = json.loads(answer(uuid="GPU-slow", name="RTX 3060"))
+    data["cards"].append(data["cards"][0] | {"uuid": "GPU-fast", "name": "RTX 5090"})
+    return json.dumps(data | {"cuda": cuda})
+
+
+@pytest.mark.parametrize(
+    ("cuda", "index", "name"),
+    [
+        (["GPU-fast", "GPU-slow"], 0, "RTX 5090"),  # CUDA's own order: fastest first
+        (["GPU-fast", "GPU-slow"], 1, "RTX 3060"),
+        (["GPU-slow"], 0, "RTX 3060"),  # masked
+        (None, 1, "RTX 5090"),  # no driver library to ask
+        (3, 0, "RTX 3060"),  # CUDA could not start: NVML's order is what is left
+    ],
+)
+def test_the_card_is_the_one_that_cuda_uses(cuda: Any, index: int, name: str) -> None:
+    found = parse_gpu(two_cards(cuda), index)
+    assert isinstance(found, Gpu) and found.name == name and found.cards == 2
+
+
+@pytest.mark.parametrize(
+    ("cuda", "index", "word"),
+    [
+        (NO_DEVICE, 0, "CUDA_VISIBLE_DEVICES is ''"),
+        ([], 0, "CUDA shows no GPU"),
+        (["GPU-fast"], 1, "CUDA shows 1 of 2"),
+        (["MIG-1"], 0, "a part of a card"),
+    ],
+)
+def test_a_card_that_cuda_does_not_show_is_not_planned_for(
+    cuda: Any, index: int, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert word in str(parse_gpu(two_cards(cuda), index))
+
+
+class Driver:
+    """CUDA's driver library with two cards. wrong: the call that gives an error."""
+
+    def __init__(self, wrong: str = "") -> None:
+        self.wrong = wrong
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> int:
+            if name == self.wrong:
+                return NO_DEVICE
+            out = getattr(arguments[0], "_obj", None)
+            if name == "cuDeviceGetCount":
+                out.value = 2
+            if name == "cuDeviceGet":
+                out.value = 7 + arguments[1]
+            if name == "cuDeviceGetUuid":
+                out[:] = bytes([arguments[1].value] * 16)
+            return 0
+
+        return call
+
+
+def test_identities_are_asked_in_cudas_order() -> None:
+    seven, eight = "07070707-0707-0707-0707-070707070707", "08080808-0808-0808-0808-080808080808"
+    assert cuda_uuids(Driver()) == [f"GPU-{seven}", f"GPU-{eight}"]
+    for name in ("cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetUuid"):
+        assert cuda_uuids(Driver(name)) == NO_DEVICE
 
 
 def test_reading_this_machine_works_and_makes_no_cuda_context() -> None:
