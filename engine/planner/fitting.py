@@ -8,7 +8,7 @@ turn: how far beyond a forecast that never saw it a run can be. Pure: reads valu
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .calibration import Calibration, Row
@@ -97,32 +97,60 @@ def _fit_seconds(fit: Fit) -> None:
     quiet = [item for item in fit.compared() if _is_quiet(item)]
     if not quiet:
         return
-    rows, points = fit.calibration, []
+    rows = fit.calibration
     slow = 1 / rows["rates.sustained"]
-    for item in quiet:
-        work, again = item.memory.work, item.placement.keys == "recompute"
-        count = work.facts.blocks
-        measured = item.row["seconds_per_step"] - item.step.link_stall
-        softmax, products, glue = block_parts(work, rows).totals(recompute=again)
-        single = item.placement.keys != "store" and not work.full_cover
-        busy = slow * (softmax + products + glue)
-        terms = (softmax, products + glue, work.launches, busy if single else 0.0)
-        points.append([count * x / measured for x in terms] + [1 / measured])
+    points = [_point(item, rows, slow) for item in quiet]
     usual = (slow, slow, rows["rates.launch"], rows["rates.alone"], rows["rates.step"])
     found = positive_least_squares(points, usual, scales=SCALES)
     error = max(
         abs(sum(x * part for x, part in zip(found, point, strict=True)) - 1) for point in points
     )
-    source = f"steps that wait for nothing, {len(points)} row(s)"
+    errors = [max(error, away) for away in _moves(quiet, points, usual, found)]
+    source = (
+        f"{len(points)} steps that wait for nothing, split into parts: their sum is measured "
+        f"to {100 * error:.1f} %, one alone to its error"
+    )
     groups = (("rates.attention",), (gemm_row(fit.facts, rows), *GLUE_ROWS))
-    for slowness, names in zip(found, groups, strict=False):
+    for slowness, away, names in zip(found, errors, groups, strict=False):
         for name in names:
             value = rows[name] / max(slowness, 1e-3)
-            fit.learn(name, value, error, rows.rows[name].unit, source)
-    fit.learn("rates.sustained", 1.0, error, "1", f"{source}: in the rates themselves")
-    fit.learn("rates.launch", max(found[2], LEAST_SECONDS), error, "s", source)
-    fit.learn("rates.alone", max(found[3], LEAST_SHARE), error, "1", source)
-    fit.learn("rates.step", max(found[4], LEAST_SECONDS), error, "s", source)
+            fit.learn(name, value, away, rows.rows[name].unit, source)
+    fit.learn("rates.sustained", 1.0, error, "1", f"{source}; in the rates themselves")
+    fit.learn("rates.launch", max(found[2], LEAST_SECONDS), errors[2], "s", source)
+    fit.learn("rates.alone", max(found[3], LEAST_SHARE), errors[3], "1", source)
+    fit.learn("rates.step", max(found[4], LEAST_SECONDS), errors[4], "s", source)
+
+
+def _point(item: Compared, rows: Calibration, slow: float) -> list[float]:
+    """Parts of a measured step, each as a share of it that its unknown multiplies."""
+    work, again = item.memory.work, item.placement.keys == "recompute"
+    count = work.facts.blocks
+    measured = item.row["seconds_per_step"] - item.step.link_stall
+    softmax, products, glue = block_parts(work, rows).totals(recompute=again)
+    single = item.placement.keys != "store" and not work.full_cover
+    busy = slow * (softmax + products + glue)
+    terms = (softmax, products + glue, work.launches, busy if single else 0.0)
+    return [count * x / measured for x in terms] + [1 / measured]
+
+
+def _moves(
+    quiet: Sequence[Compared],
+    points: Sequence[Sequence[float]],
+    usual: Sequence[float],
+    found: Sequence[float],
+) -> list[float]:
+    """How far each unknown goes, relative, when one size teaches nothing: what a split of sums
+    leaves open. At most 0.99; 0 where there is one size.
+    """
+    moved = [0.0] * len(found)
+    sizes = [size_of(item.row) for item in quiet]
+    for left in set(sizes) if len(set(sizes)) > 1 else ():
+        kept = [point for size, point in zip(sizes, points, strict=True) if size != left]
+        other = positive_least_squares(kept, usual, scales=SCALES)
+        for index, (value, now) in enumerate(zip(other, found, strict=True)):
+            away = abs(value - now) / now if now else float(value > 0)
+            moved[index] = max(moved[index], min(0.99, away))
+    return moved
 
 
 def _is_quiet(item: Compared) -> bool:

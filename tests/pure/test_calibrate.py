@@ -115,6 +115,20 @@ def test_a_campaign_gives_the_machine_back() -> None:
     assert found["margin.vram_linux"] >= 32 << 20
 
 
+def test_a_rate_that_sums_do_not_tell_apart_says_how_far_it_may_move() -> None:
+    def errors(rows: list[dict[str, Any]]) -> dict[str, float]:
+        return {row.name: row.error_p95 for row in calibrate.learn(rows, before=BEFORE).found}
+
+    true = errors(CAMPAIGN)
+    # Sums are exact here, and still hardly tell what starting kernels costs.
+    assert true["rates.sustained"] < 0.001 < true["rates.attention"] < 0.01
+    assert 0.1 < true["rates.launch"] < 1
+    long = [{**row, "seconds_per_step": 1.05 * row["seconds_per_step"]}
+            if row["case"] == "frames345" else row for row in CAMPAIGN]  # fmt: skip
+    bent = errors(long)
+    assert bent["rates.attention"] > 0.03 and max(bent.values()) < 1
+
+
 def test_held_out_rows_teach_nothing_whatever_they_say() -> None:
     taught = [case.name for case in CASES if case.use in TEACHING]
     lesson = calibrate.learn(CAMPAIGN, before=BEFORE)
