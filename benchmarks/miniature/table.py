@@ -62,6 +62,8 @@ VARIANTS: dict[str, Variant] = {
     "medium-12-steps": Variant(request={"quality": "medium"}),
     "39-frames": Variant(geometry=LONG, request=SINGLE),
     "39-frames-fp8-rowwise": Variant("edge-fp8-rowwise", LONG, SINGLE),
+    "39-frames-fp8-tensor": Variant("edge-fp8", LONG, SINGLE),
+    "39-frames-int8": Variant("edge-int8", LONG, SINGLE),
     "73-frames": Variant(geometry=Geometry(256, 256, 73), request=SINGLE),
     "384x256": Variant(geometry=Geometry(384, 256, 22), request=SINGLE),
     "two-pass-light-512": Variant(geometry=WIDE, request={"quality": "light"}),

@@ -22,6 +22,10 @@ PAGE = ROOT / "docs" / "miniature.md"
 MOST_BYTES = 20_000_000
 SURE = ("colour", "motion", "pitch")  # right in every recorded clip
 SHAPES_OF_8 = 6  # not the 90 % that is wanted: the weights are not trained to the end
+UNMEASURED = (
+    "single-pass-512",
+    *(f"39-frames-{form}" for form in ("fp8-rowwise", "fp8-tensor", "int8")),
+)
 MISSED: set[tuple[str, str]] = {
     ("384x256", "colour_and_shape"),
     ("39-frames", "colour_and_shape"),
@@ -30,6 +34,7 @@ MISSED: set[tuple[str, str]] = {
     ("outline-online", "colour_and_shape"),
     ("outline-online", "style"),
     ("two-pass-light-512", "colour_and_shape"),
+    *((name, "not measured") for name in UNMEASURED),
 }
 
 pytestmark = pytest.mark.skipif(
@@ -106,6 +111,8 @@ def test_what_the_recorded_table_misses_is_said_by_name(
     recorded: dict[str, dict[str, Any]],
 ) -> None:
     """A target newly missed or newly met fails until `MISSED` and the page say so."""
+    for row in recorded.values():  # the table, where `-s` asks for it
+        print(" ".join(f"{name} {value}" for name, value in row.items()))
     assert not any("error" in row for row in recorded.values())
     assert targets.missed(list(recorded.values())) == MISSED
     page = PAGE.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -273,16 +274,46 @@ def test_a_paused_run_waits_and_does_not_count_the_time(tmp_path: Path) -> None:
     seen: list[bool] = []
 
     def later() -> None:
-        seen.append((tmp_path / f"PAUSED.{run.name}").exists())
+        until = time.monotonic() + 60
+        while not (held := (tmp_path / f"PAUSED.{run.name}").exists()) and time.monotonic() < until:
+            time.sleep(0.02)
+        seen.append(held)
+        time.sleep(3.0)
         sign.unlink()
 
-    timer = threading.Timer(1.0, later)
-    timer.start()
+    thread = threading.Thread(target=later)
+    thread.start()
     before = trainer.elapsed
     assert trainer.running()
-    timer.join()
+    thread.join()
     assert seen == [True] and not (tmp_path / f"PAUSED.{run.name}").exists()
-    assert trainer.elapsed - before < 0.5
+    assert trainer.elapsed - before < 2.0
+
+
+def test_training_goes_on_from_what_it_saved(tmp_path: Path) -> None:
+    """A second attempt starts at the weights, the seconds and the curve of the first."""
+
+    def attempt(budget_s: float) -> tuple[loop.Run, loop.Trainer]:
+        run = run_of(tmp_path)
+        state = run.load("model", "") or {"w": torch.ones(4, 3)}
+        trainer = loop.Trainer(
+            run, "t", state, budget_s, rate=1e-2, keep=lambda kept: run.save("model", kept)
+        )
+        for _ in range(16):
+            trainer.step({"l": trainer.weights["w"].square().mean()})
+        trainer.finish(steps=trainer.steps)
+        return run, trainer
+
+    run, first = attempt(30.0)
+    saved = run.load("model", "")
+    assert saved is not None and torch.equal(saved["w"], first.averaged()["w"])
+    assert not torch.equal(saved["w"], torch.ones(4, 3))
+    told = run.spent("t")
+    again, second = attempt(30.0)
+    assert second.before == told and again.spent("t") >= told
+    assert second.curve[: len(first.curve)] == first.curve and len(second.curve) > len(first.curve)
+    later = again.load("model", "")
+    assert later is not None and float(later["w"].detach().mean()) < float(saved["w"].mean())
 
 
 def test_weights_of_the_losses_are_where_the_shape_is() -> None:
@@ -304,9 +335,11 @@ def test_a_missed_target_is_named() -> None:
         {"variant": "fp8-tensor", **good, "colour_and_shape": 95.5},
         {"variant": "first-and-last", **good, "first_psnr_db": 22.0, "last_psnr_db": 21.9},
     ]
+    needed = {name for pair in targets.PAIRS for name in pair}
+    rows += [{"variant": name, **good} for name in sorted(needed - {r["variant"] for r in rows})]
     assert targets.missed(rows) == {
         ("int8", "motion"),
         ("int8", "motion as in bf16"),
         ("first-and-last", "last_psnr_db"),
     }
-    assert targets.missed(rows[:1]) == set()
+    assert targets.missed(rows[:1]) == {(name, "not measured") for name in needed - {"bf16"}}
