@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,7 @@ def installed_packages() -> dict[str, str]:
     """Import name -> version of what is installed; "0" where no distribution says."""
     found = {}
     for name, distributions in DISTRIBUTIONS.items():
-        if not _importable(name):
+        if not is_present(name):
             continue
         found[name] = next((text for text in map(_version, distributions) if text), "0")
     return found
@@ -123,7 +124,7 @@ def triton_runs(device: torch.device) -> bool:
     """Triton kernels can be launched on this device."""
     import torch
 
-    if device.type != "cuda" or torch.version.hip or not _importable("triton"):
+    if device.type != "cuda" or torch.version.hip or not is_present("triton"):
         return False
     return torch.cuda.get_device_capability(device) >= TRITON_MIN_CAPABILITY
 
@@ -134,11 +135,17 @@ def parse_version(text: str) -> Version:
     return tuple(int(part) for part in match[0].split(".")) if match else (0,)
 
 
-def _importable(name: str) -> bool:
+def is_present(name: str) -> bool:
+    """Whether a package, or a package within a package ("a.b"), is there. Nothing of it runs."""
+    parent, _, child = name.partition(".")
     try:
-        return find_spec(name) is not None
+        spec = find_spec(parent)
     except (ImportError, ValueError, AttributeError):
-        return False  # a parent package that cannot be imported, or a stub in sys.modules
+        return False  # a stub in sys.modules
+    if spec is None or not child:
+        return spec is not None
+    # find_spec("a.b") would import a, which may raise anything.
+    return PathFinder.find_spec(name, spec.submodule_search_locations or []) is not None
 
 
 def _version(distribution: str) -> str | None:
