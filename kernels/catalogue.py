@@ -6,12 +6,14 @@ quantise keys or queries on their own are not exact and never become the default
 
 from __future__ import annotations
 
+from .machine import TRITON_MIN_VERSION
 from .registry import Implementation, Needs
 
 HALF = ("bfloat16", "float16")
 FP8 = ("fp8-rowwise", "fp8-tensor")
 INT8 = ("int8-convrot",)
 SCALED_MM = {"torch": "2.5"}
+TRITON = {"triton": TRITON_MIN_VERSION}
 EVERYWHERE = Needs(devices=())
 CARD = ("cuda", "hip")
 
@@ -24,7 +26,7 @@ BRANCH = (
             min_capability=(8, 0),
             dtypes=HALF,
             head_power_of_two=True,
-            packages={"triton": "3.2"},
+            packages=TRITON,
         ),
     ),
     Implementation("reference", "branch", "reference:", EVERYWHERE),
@@ -69,7 +71,7 @@ LINEAR = (
         "int8-triton",
         "linear",
         "linears:int8_triton",
-        Needs(kinds=INT8, min_capability=(8, 0), packages={"triton": "3.2"}),
+        Needs(kinds=INT8, min_capability=(8, 0), packages=TRITON),
     ),
     Implementation(
         "int8-kitchen",

@@ -1,11 +1,12 @@
 """What a kernel may need to know about a machine, as data: recorded once, tested without a card.
 
-Nothing is imported to read it. A package that is present but breaks at import is found when it is
-first loaded, or by the probe, and becomes a reason like any other.
+Nothing is imported to read a Machine. A package that is present but breaks at import is found when
+it is first loaded, or by the probe, and becomes a reason like any other.
 """
 
 from __future__ import annotations
 
+import importlib
 import platform
 import re
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Capability = tuple[int, int]
 Version = tuple[int, ...]
 TRITON_MIN_CAPABILITY = (8, 0)
+TRITON_MIN_VERSION = "3.2"
 
 # import name -> distributions that bring it
 DISTRIBUTIONS = {
@@ -121,12 +123,24 @@ def driver_version() -> str:
 
 @cache
 def triton_runs(device: torch.device) -> bool:
-    """Triton kernels can be launched on this device."""
+    """Triton kernels can be launched on this device: the card, Triton's version and its import.
+
+    Paths that end in a small kernel of ours ask here, because Triton is not among their needs.
+    """
     import torch
 
-    if device.type != "cuda" or torch.version.hip or not is_present("triton"):
+    if device.type != "cuda" or torch.version.hip:
         return False
-    return torch.cuda.get_device_capability(device) >= TRITON_MIN_CAPABILITY
+    if torch.cuda.get_device_capability(device) < TRITON_MIN_CAPABILITY:
+        return False
+    found = installed_packages().get("triton")
+    if found is None or parse_version(found) < parse_version(TRITON_MIN_VERSION):
+        return False
+    try:
+        importlib.import_module("triton")
+    except Exception:  # a broken package may raise anything; the refusal of our kernels says what
+        return False
+    return True
 
 
 def parse_version(text: str) -> Version:

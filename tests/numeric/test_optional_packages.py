@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from importlib import invalidate_caches
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 
 from lowpeak.kernels import machine
 from lowpeak.kernels.compose import Unusable, choose_ops
-from lowpeak.kernels.machine import Machine, installed_packages, is_present
+from lowpeak.kernels.machine import Machine, installed_packages, is_present, triton_runs
 
 CPU = torch.device("cpu")
 
@@ -20,9 +21,22 @@ CPU = torch.device("cpu")
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder at the head of the path, for packages of a test."""
     monkeypatch.syspath_prepend(tmp_path)
+    real = sys.modules.pop("triton", None)
     machine.installed_packages.cache_clear()
+    machine.triton_runs.cache_clear()
     yield tmp_path
+    sys.modules.pop("triton", None)
+    if real is not None:
+        sys.modules["triton"] = real
     machine.installed_packages.cache_clear()
+    machine.triton_runs.cache_clear()
+
+
+def write_version(folder: Path, name: str, version: str) -> None:
+    """What says that `version` of a distribution is installed."""
+    place = folder / f"{name}-{version}.dist-info"
+    place.mkdir()
+    (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
 
 
 def write_package(folder: Path, name: str, text: str | None = "") -> None:
@@ -70,3 +84,29 @@ def test_flash_attention_within_a_broken_package_is_broken_not_absent(packages: 
         )  # fmt: skip
     why = "flash_attn.cute cannot be imported: RuntimeError: built for CUDA 12"
     assert none.value.reasons["flash-attn-4"] == why
+
+
+@pytest.mark.parametrize(
+    ("capability", "version", "text", "runs"),
+    [
+        ((8, 9), "3.2.0", "", True),
+        ((7, 5), "3.2.0", "", False),
+        ((8, 9), "3.1.0", "", False),
+        ((8, 9), "3.2.0", "raise RuntimeError('built for another Python')", False),
+        ((8, 9), "3.2.0", "raise ImportError('libtriton.so: no such file')", False),
+    ],
+)
+def test_small_kernels_are_ours_only_where_triton_can_be_used(
+    packages: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capability: tuple[int, int],
+    version: str,
+    text: str,
+    runs: bool,
+) -> None:
+    """int8-library, storage and scaled-tiled ask this in the midst of a step."""
+    write_version(packages, "triton", version)
+    write_package(packages, "triton", text)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert triton_runs(torch.device("cuda", 0)) is runs
+    assert not triton_runs(CPU)
