@@ -16,6 +16,7 @@ from .adapter_plan import plan_with_sizes
 from .errors import DoesNotFit, Shortage
 from .planner.adapters import assumed_sizes
 from .planner.calibration import (
+    INT8_ATTENTION,
     Calibration,
     choose_calibration,
     published_facts,
@@ -108,6 +109,7 @@ def _document(
         more = more_memory(None)
         return refusal_document(request, snapshot, refusal, what_if=more, margins=margins)
     more = more_memory(plan)
+    plan = replace(plan, changes_arithmetic=_quantises(calibration))
     return plan_document(request, snapshot, plan, what_if=more, margins=margins) | history
 
 
@@ -142,6 +144,7 @@ def forecast_for_run(
         plan = plan_request(request, snapshot, facts, calibration, margins=margins)
     except DoesNotFit as refusal:
         raise (_refused_on_host(refusal, half_bytes) if device == "cpu" else refusal) from None
+    plan = replace(plan, changes_arithmetic=_quantises(calibration))
     learned = margins and {axis: (size, "this machine's history") for axis, size in margins.items()}
     document = plan_document(
         request, snapshot, plan, margins=margins_document(snapshot, calibration, learned or None)
@@ -171,6 +174,12 @@ def _rows_of(snapshot: HardwareSnapshot, *, learned: bool) -> Calibration:
     else:
         rows = choose_calibration(snapshot)
     return with_quantised_attention(rows) if quantised_attention_allowed() else rows
+
+
+def _quantises(calibration: Calibration) -> bool:
+    """The rate of attention is that of 8-bit attention, which the user admits."""
+    quick = calibration.rows.get(INT8_ATTENTION)
+    return quick is not None and calibration.rows["rates.attention"].source == quick.source
 
 
 def outside_bytes(phase: Mapping[str, Any]) -> int:

@@ -77,9 +77,9 @@ def default_dtype(device: torch.device) -> torch.dtype:
 
 
 def name_changes(plan: Mapping[str, Any], kernels: Mapping[str, Any]) -> dict[str, Any]:
-    """A plan's document that says so when a chosen kernel changes the arithmetic.
+    """A plan's document that says whether a chosen kernel changes the arithmetic, and which.
 
-    kernels: ModelSet.kernels().
+    kernels: ModelSet.kernels(). A plan that counted 8-bit attention is set right where none runs.
     """
     reasons = []
     for part, found in kernels.items():
@@ -88,10 +88,16 @@ def name_changes(plan: Mapping[str, Any], kernels: Mapping[str, Any]) -> dict[st
             reasons.append(
                 f"{part}: {op} runs through {name}, which quantises its inputs: {because}"
             )
-    if not reasons:
+    if not reasons and not plan.get("changes_arithmetic"):
         return dict(plan)
-    listed = [*plan.get("reasons", ()), *reasons]
-    return {**plan, "reasons": listed, "changes_arithmetic": True}
+    changes = bool(reasons)
+    if not changes:
+        reasons.append("no kernel here quantises attention, which the plan counted: exact ones run")
+    return {
+        **plan,
+        "reasons": [*plan.get("reasons", ()), *reasons],
+        "changes_arithmetic": changes,
+    }
 
 
 def linear_options(gemm: str, weight_format: str) -> KernelOptions:

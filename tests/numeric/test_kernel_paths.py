@@ -188,6 +188,8 @@ def test_the_plan_names_a_kernel_that_changes_the_arithmetic() -> None:
     plan = {"reasons": ["one"], "changes_arithmetic": False}
     exact = {"transformer": {"chosen": {}, "because": {}, "changes_arithmetic": []}}
     assert name_changes(plan, exact) == plan
+    counted = name_changes({"reasons": ["one"], "changes_arithmetic": True}, exact)
+    assert not counted["changes_arithmetic"] and "exact ones run" in counted["reasons"][1]
     quantised = {
         "transformer": {
             "chosen": {"window attention": "sage-2"},

@@ -10,7 +10,7 @@ import pytest
 from planner_tools import FACTS, machine, single_pass
 
 from lowpeak.engine.errors import RequestError
-from lowpeak.engine.forecast import forecast
+from lowpeak.engine.forecast import forecast, forecast_for_run
 from lowpeak.engine.planner.calibration import (
     FOLDER,
     STATUSES,
@@ -147,11 +147,15 @@ def test_a_card_is_priced_with_exact_attention_until_the_user_admits_another(
     here = machine(24, 32, card="rtx-4090")
     exact = forecast(single_pass(), here, FACTS, what_if=False)
     assert not any("8 bits" in reason for reason in exact["reasons"])
+    assert not exact["changes_arithmetic"]
     monkeypatch.setenv("LOWPEAK_QUANTISED_ATTENTION", "1")
     quick = forecast(single_pass(), here, FACTS, what_if=False)
     assert quick["total_seconds"] < 0.8 * exact["total_seconds"]
     (note,) = [reason for reason in quick["reasons"] if "8 bits" in reason]
-    assert "assumed, not measured" in note
+    assert "assumed, not measured" in note and quick["changes_arithmetic"]
+    assert forecast_for_run(single_pass(), here, FACTS, "cuda")["changes_arithmetic"]
+    measured = forecast(single_pass(), machine(80, 64, card="h200"), FACTS, what_if=False)
+    assert not measured["changes_arithmetic"], "its exact attention was measured, and is counted"
 
 
 def test_admitting_quantised_attention_changes_no_measured_rate() -> None:
