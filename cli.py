@@ -232,20 +232,20 @@ def generate(
 
     text = read_prompt(prompt, prompt_file, required=resume is None)
     notices: list[str] = []
+    named = {
+        "first_frame": first_frame and str(first_frame),
+        "last_frame": last_frame and str(last_frame),
+        "references": tuple(map(str, reference or ())),
+        "loras": parse_loras(lora or ()),
+    }
     if resume is not None:
-        request = replace(
-            read_request(resume, prompt=text, refine_steps=refine_steps),
-            first_frame=first_frame and str(first_frame),
-            last_frame=last_frame and str(last_frame),
-            references=tuple(map(str, reference or ())),
-        )
+        saved = read_request(resume, prompt=text, refine_steps=refine_steps)
+        request = replace(saved, **named)
     else:
         request, notices = build_request(
             width=width, height=height, seconds=seconds, frames=frames, quality=quality,
             two_pass=two_pass, base_steps=base_steps, refine_steps=refine_steps, prompt=text or "",
-            seed=seed, first_frame=first_frame and str(first_frame),
-            last_frame=last_frame and str(last_frame),
-            references=tuple(map(str, reference or ())), loras=parse_loras(lora or ()),
+            seed=seed, **named,
         )  # fmt: skip
     codec = choose_codec(codec, out, resume)
     options = RunOptions(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,10 @@ from .errors import RequestError
 from .files import REPORT_TAIL, RunFiles, SampledLatents, load_latents, load_tensors, save_tensors
 from .geometry import Geometry
 from .request import Request
+from .resumed import acting_loras, check_loras, require_loras
 
 if TYPE_CHECKING:
+    from .report import RunReport
     from .stages import Conditioning
 
 
@@ -32,19 +34,36 @@ class Saved:
     latents: SampledLatents | None = None
     run_id: str = ""
     files: dict[str, str] = field(default_factory=dict)  # kind -> name, as in the report
+    asked: Mapping[str, Any] = field(default_factory=dict)  # the report's request
+    lora: list[dict[str, Any]] = field(default_factory=list)  # the report's binding reports
+
+    def keep_record(self, report: RunReport) -> None:
+        """What went into what is gone on from stays on record, given again or not."""
+        for name in ("first_frame", "last_frame", "references", "loras"):
+            if not report.request[name] and name in self.asked:
+                report.request[name] = self.asked[name]
+        report.lora = report.lora or self.lora
 
 
-def settings_of(request: Request, *, first: bool = False) -> dict[str, Any]:
-    """The settings that decide a stage's latents, JSON-ready. first: of the first pass alone."""
+def settings_of(
+    request: Request, loras: Iterable[Mapping[str, Any]] = (), *, first: bool = False
+) -> dict[str, Any]:
+    """The settings that decide a stage's latents, JSON-ready. first: of the first pass alone.
+
+    loras: binding reports; a LoRA counts by its content and strength, its path and name do not.
+    """
     data = request.as_json()
     names = ["width", "height", "frames", "quality", "seed", "base_steps", "two_pass"]
-    return {name: data[name] for name in names + ([] if first else ["refine_steps"])}
+    settings = {name: data[name] for name in names + ([] if first else ["refine_steps"])}
+    acting = acting_loras(loras)
+    return {**settings, "loras": acting} if acting else settings
 
 
 def read_request(
     named: Path, *, prompt: str | None = None, refine_steps: int | None = None
 ) -> Request:
-    """The request of an earlier run, from its report. The prompt is not in it unless it was kept.
+    """The request of an earlier run, from its report. The prompt is not in it unless it was kept;
+    keyframes, references and LoRAs are files, and never are.
 
     refine_steps: another second pass from the same first one. Raises RequestError.
     """
@@ -69,21 +88,29 @@ def load_saved(request: Request, named: Path | None, *, prompt_given: bool = Tru
     """What the run `named` left for `request`; only files that carry that run's own id count.
 
     prompt_given: the request's prompt is the real one, so it can be encoded again. Raises
-    RequestError when nothing was kept, or when what is left needs a prompt or keyframes again.
+    RequestError when nothing was kept, when what is left needs a prompt, a file or a LoRA again,
+    and for LoRAs that are not those of the run.
     """
     if named is None:
         return Saved(run_id=uuid.uuid4().hex)
     _, report = _read_report(named)
-    files, saved = RunFiles.of(named), Saved(run_id=str(report.get("run_id", "")))
-    saved.latents = _latents(files.latents, saved.run_id, settings_of(request))
+    files = RunFiles.of(named)
+    saved = Saved(
+        run_id=str(report.get("run_id", "")), asked=report.get("request", {}),
+        lora=report.get("lora", []),
+    )  # fmt: skip
+    check_loras(request, saved.lora)
+    saved.latents = _latents(files.latents, saved.run_id, settings_of(request, saved.lora))
     if saved.latents is None:
-        settings = settings_of(request, first=True)
+        settings = settings_of(request, saved.lora, first=True)
         saved.first_pass = _latents(files.first_pass, saved.run_id, settings)
         saved.conditioning = load_conditioning(files.conditioning, saved.run_id)
     if saved.latents is None and saved.first_pass is None and saved.conditioning is None:
         raise RequestError(f"{files.report}: nothing of this run was kept", field="resume")
+    if saved.latents is None:
+        require_loras(request, saved.lora)
     if saved.latents is None and saved.conditioning is None:
-        asked = report.get("request", {})
+        asked = saved.asked
         if not prompt_given and "prompt" not in asked:
             raise RequestError("the prompt was not kept: give --prompt again", field="prompt")
         for name in ("first", "last"):

@@ -88,6 +88,7 @@ def run_request(
     report.add_span("headers, snapshot, plan", "", started_unix, time.time() - started_unix)
     report.lora = [item.as_json() for item in loras.reports]
     report.run_id = saved.run_id
+    saved.keep_record(report)
     if options.resume is not None and RunFiles.of(options.resume).report == files.report:
         report.files = dict(saved.files)
     teach = partial(learn, request=request, snapshot=machine, started_unix=started_unix)
@@ -127,7 +128,7 @@ def condition_and_sample(
     """From the prompt to latents on disk, starting at what `saved` holds; stops where asked."""
     if saved.conditioning is None:
         saved.conditioning = _encode(session, request, models, media)
-    conditioning, kept = saved.conditioning, session.report.files
+    conditioning, kept, bound = saved.conditioning, session.report.files, session.report.lora
 
     def keep_conditioning() -> None:
         save_conditioning(files.conditioning, conditioning, saved.run_id)
@@ -142,14 +143,14 @@ def condition_and_sample(
         _offer_previews(session, models)
 
     def keep_first_pass(latents: SampledLatents) -> None:
-        about = {"run": saved.run_id, "settings": settings_of(request, first=True)}
+        about = {"run": saved.run_id, "settings": settings_of(request, bound, first=True)}
         with session.span("save first pass"):
             save_latents(files.first_pass, latents, about)
             kept["first_pass"] = files.first_pass.name
             keep_conditioning()
 
     def keep_step(steps: int, latents: SampledLatents) -> None:
-        about = {"run": saved.run_id, "settings": settings_of(request), "steps": steps}
+        about = {"run": saved.run_id, "settings": settings_of(request, bound), "steps": steps}
         try:
             save_latents(files.unfinished, latents, about)
         except SaveFailed as full:  # the failure that led here is the one to report
@@ -183,7 +184,7 @@ def condition_and_sample(
     if options.stop_after == "first":
         return
     session.report.latents_sha256 = saved.latents.sha256
-    about = {"run": saved.run_id, "settings": settings_of(request)}
+    about = {"run": saved.run_id, "settings": settings_of(request, bound)}
     with session.span("save latents"):
         save_latents(files.latents, saved.latents, about)
     kept["latents"] = files.latents.name

@@ -3,12 +3,14 @@ names the way, and blocks that are read in every pass are kept merged."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
+from lowpeak import cli
 from lowpeak.engine.checkpoint.toy import SIZES
 from lowpeak.engine.errors import RequestError
 from lowpeak.engine.events import QuietHost
@@ -118,3 +120,37 @@ def test_blocks_read_in_every_pass_are_kept_merged(
         denoiser.stream.store.take(1)
     kept = [path.name for path in (tmp_path / "merged").rglob("*.safetensors")]
     assert kept == ["01.safetensors"]
+
+
+def test_an_interrupted_run_goes_on_with_the_same_loras_or_not_at_all(
+    checkpoint, adapter, tmp_path, capsys
+) -> None:
+    """The file is found again by its content: `copy` is the adapter under another name."""
+    common = ["generate", "--checkpoint", str(checkpoint), "--device", "cpu", "--in-process"]
+    asked = ["--prompt", "a fox", "--width", "256", "--height", "256", "--frames", "22",
+             "--base-steps", "2", "--refine-steps", "1", "--lora", f"{adapter}:0.5"]  # fmt: skip
+    whole, parts = tmp_path / "whole.mp4", tmp_path / "parts.mp4"
+    assert cli.run([*common, *asked, "--out", str(whole), "--stop-after", "sample"]) == 0
+    assert cli.run([*common, *asked, "--out", str(parts), "--stop-after", "first"]) == 0
+    report = RunFiles(parts).report
+    assert str(adapter.parent) not in report.read_text(), "a report leaks no path"
+    again = [*common, "--resume", str(report)]
+    other, copy = tmp_path / "other.safetensors", tmp_path / "renamed.safetensors"
+    copy.write_bytes(adapter.read_bytes())
+    save_file({key: value * 2 for key, value in load_file(adapter).items()}, other)
+    for given in ([], [f"{adapter}"], [f"{other}:0.5"], [f"{copy}:0.5", f"{other}:0.1"]):
+        capsys.readouterr()
+        assert cli.run([*again, *(word for file in given for word in ("--lora", file))]) == 2
+        said = capsys.readouterr().err
+        assert "style.safetensors at strength 0.5" in said and "give each --lora again" in said
+    assert cli.run([*again, "--lora", f"{copy}:0.5", "--stop-after", "sample"]) == 0
+    resumed, expected = (json.loads(RunFiles(out).report.read_text()) for out in (parts, whole))
+    assert [item["phase"] for item in resumed["phases"]] == ["sample_high"]
+    assert resumed["latents_sha256"] == expected["latents_sha256"]
+    capsys.readouterr()
+    assert cli.run([*again, "--refine-steps", "3"]) == 2, "another second pass needs it too"
+    assert "give each --lora again" in capsys.readouterr().err
+    assert cli.run(again) == 0, "the latents are sampled: decoding needs no LoRA"
+    decoded = json.loads(report.read_text())
+    assert decoded["request"]["loras"] == [{"strength": 0.5}]
+    assert [item["strength"] for item in decoded["lora"]] == [0.5], "it stays on record"
