@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, wait
 from pathlib import Path
@@ -14,12 +12,9 @@ import torch
 from torch import Tensor
 
 from ..errors import CheckpointError
-from ..units import MIB, round_up
+from ..units import round_up
+from .files import PAGE_BYTES, READ_BYTES, BlockFile
 from .layout import Piece
-
-PAGE_BYTES = 4096
-READ_BYTES = 8 * MIB  # one request; several are in flight
-_SEEKING = threading.Lock()
 
 
 class BlockSource(Protocol):
@@ -50,23 +45,13 @@ class FileSource:
         """See BlockSource. Raises CheckpointError for a changed, vanished or short file."""
         size = self.identity[0]
         try:
-            descriptor, direct = _open(self.path)
+            file = BlockFile(self.path, self._check)
         except OSError as failed:
             raise CheckpointError(f"cannot open: {failed.strerror}", file=self.path) from failed
         try:
-            status = os.fstat(descriptor)
-            found = (status.st_size, status.st_mtime_ns, status.st_ino)
-            if found != self.identity:
-                raise CheckpointError(
-                    "the file changed while the model was in use",
-                    file=self.path,
-                    expected=f"{self.identity[0]} bytes, unchanged",
-                    found=f"{found[0]} bytes",
-                    remedy="Start the run again.",
-                )
             view = memoryview(buffer.numpy())
             jobs = [
-                readers.submit(_read_piece, descriptor, view, start, size, direct)
+                readers.submit(file.read, view[start:], start, min(start + READ_BYTES, size))
                 for start in range(0, size, READ_BYTES)
             ]
             wait(jobs)
@@ -74,10 +59,21 @@ class FileSource:
         except OSError as failed:
             raise CheckpointError(f"read failed: {failed.strerror}", file=self.path) from failed
         finally:
-            os.close(descriptor)
+            file.close()
         if got != size:
             raise CheckpointError("short read", file=self.path, expected=size, found=got)
         return size
+
+    def _check(self, status: os.stat_result) -> None:
+        found = (status.st_size, status.st_mtime_ns, status.st_ino)
+        if found != self.identity:
+            raise CheckpointError(
+                "the file changed while the model was in use",
+                file=self.path,
+                expected=f"{self.identity[0]} bytes, unchanged",
+                found=f"{found[0]} bytes",
+                remedy="Start the run again.",
+            )
 
 
 class TensorSource:
@@ -105,40 +101,3 @@ class TensorSource:
             flat = tensor.contiguous().view(-1).view(torch.uint8)
             buffer[piece.start_byte : piece.start_byte + piece.nbytes].copy_(flat)
         return 0
-
-
-def _open(path: Path) -> tuple[int, bool]:
-    """A descriptor and whether reads bypass the page cache."""
-    direct = getattr(os, "O_DIRECT", 0)
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-    if direct:
-        try:
-            return os.open(path, flags | direct), True
-        except OSError as refused:
-            if refused.errno not in (22, 95):  # EINVAL, EOPNOTSUPP: this file system cannot
-                raise
-    return os.open(path, flags), False
-
-
-def _read_at(descriptor: int, view: memoryview, start: int) -> int:
-    """Read into `view` from a byte offset. Windows has no positioned read: one reader at a time."""
-    if hasattr(os, "preadv"):
-        return os.preadv(descriptor, [view], start)
-    with _SEEKING, io.FileIO(descriptor, closefd=False) as file:
-        file.seek(start)
-        return file.readinto(view) or 0
-
-
-def _read_piece(descriptor: int, view: memoryview, start: int, size: int, direct: bool) -> int:
-    """One piece into its place; the last one of a direct read asks for whole pages."""
-    stop = min(start + READ_BYTES, size)
-    target = round_up(stop, PAGE_BYTES) if direct else stop
-    done = start
-    while done < stop:
-        got = _read_at(descriptor, view[done:target], done)
-        if got <= 0:
-            break
-        done += got
-    if not direct and hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(descriptor, start, stop - start, os.POSIX_FADV_DONTNEED)
-    return min(done, stop) - start

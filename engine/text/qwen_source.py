@@ -11,18 +11,18 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import Executor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from torch import Tensor
 
+from ..blocks.files import PAGE_BYTES, READ_BYTES, BlockFile
 from ..blocks.layout import Piece
 from ..checkpoint.header import FileIdentity, TensorFile
 from ..checkpoint.sources import Source
 from ..errors import CheckpointError
-from ..units import MIB, round_up
+from ..units import round_up
 
-PAGE_BYTES = 4096
-READ_BYTES = 8 * MIB
 GAP_BYTES = 256 << 10  # reading this much for nothing is cheaper than another request
 
 
@@ -68,13 +68,18 @@ class SpanSource:
     def read(self, buffer: Tensor, readers: Executor) -> int:
         """See BlockSource. Raises CheckpointError for a changed, vanished or short file."""
         view = memoryview(buffer.numpy())
-        opened: dict[Path, tuple[int, bool]] = {}
+        opened: dict[Path, BlockFile] = {}
         try:
             for run in self.runs:
                 if run.file.path not in opened:
-                    opened[run.file.path] = _open(run.file)
+                    opened[run.file.path] = BlockFile(run.file.path, partial(_check, run.file))
             jobs = [
-                readers.submit(_read, *opened[run.file.path], view, run, start)
+                readers.submit(
+                    opened[run.file.path].read,
+                    view[run.place + start - run.start :],
+                    start,
+                    min(start + READ_BYTES, run.stop),
+                )
                 for run in self.runs
                 for start in range(run.start, run.stop, READ_BYTES)
             ]
@@ -84,8 +89,8 @@ class SpanSource:
             path = self.runs[0].file.path
             raise CheckpointError(f"read failed: {failed.strerror}", file=path) from failed
         finally:
-            for descriptor, _ in opened.values():
-                os.close(descriptor)
+            for file in opened.values():
+                file.close()
         want = sum(run.stop - run.start for run in self.runs)
         if got != want:
             raise CheckpointError(
@@ -94,22 +99,10 @@ class SpanSource:
         return got
 
 
-def _open(file: TensorFile) -> tuple[int, bool]:
-    """A descriptor of the file whose header was read, and whether reads bypass the page cache."""
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-    direct = getattr(os, "O_DIRECT", 0)
-    descriptor, is_direct = None, False
-    if direct:
-        try:
-            descriptor, is_direct = os.open(file.path, flags | direct), True
-        except OSError as refused:
-            if refused.errno not in (22, 95):  # EINVAL, EOPNOTSUPP: this file system cannot
-                raise
-    if descriptor is None:
-        descriptor = os.open(file.path, flags)
-    found = FileIdentity.of(os.fstat(descriptor))
+def _check(file: TensorFile, status: os.stat_result) -> None:
+    """Raise CheckpointError for another file than the one whose header was read."""
+    found = FileIdentity.of(status)
     if found != file.identity:
-        os.close(descriptor)
         raise CheckpointError(
             "the file changed while the model was in use",
             file=file.path,
@@ -117,25 +110,3 @@ def _open(file: TensorFile) -> tuple[int, bool]:
             found=found,
             remedy="Start the run again.",
         )
-    return descriptor, is_direct
-
-
-def _read(descriptor: int, direct: bool, view: memoryview, run: Run, start: int) -> int:
-    """One piece into its place; a direct read asks for whole pages at the file's end too."""
-    stop = min(start + READ_BYTES, run.stop)
-    shift = run.place - run.start
-    done = start
-    while done < stop:
-        target = round_up(stop, PAGE_BYTES) if direct else stop
-        if hasattr(os, "preadv"):
-            got = os.preadv(descriptor, [view[done + shift : target + shift]], done)
-        else:
-            with open(run.file.path, "rb", buffering=0) as file:
-                file.seek(done)
-                got = file.readinto(view[done + shift : stop + shift]) or 0
-        if got <= 0:
-            break
-        done += got
-    if not direct and hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(descriptor, start, stop - start, os.POSIX_FADV_DONTNEED)
-    return min(done, stop) - start

@@ -9,8 +9,6 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import torch
@@ -296,41 +294,6 @@ def test_a_part_is_aligned_and_copied_in_few_runs():
     for name, view in layout.views(slot).items():
         start = pieces[name].start_byte
         assert torch.equal(view, host[start : start + pieces[name].nbytes]), name
-
-
-@pytest.mark.parametrize("system", ["direct", "buffered", "no positioned reads"])
-def test_a_file_is_read_byte_for_byte(tmp_path: Path, monkeypatch, system):
-    if system != "direct":
-        monkeypatch.delattr("os.O_DIRECT", raising=False)
-    if system == "no positioned reads":  # Windows
-        monkeypatch.delattr("os.preadv")
-    path = tmp_path / "block.bin"
-    data = torch.randint(0, 255, (20_000_003,), dtype=torch.uint8)
-    path.write_bytes(data.numpy().tobytes())
-    status = path.stat()
-    source = FileSource(path, {}, (status.st_size, status.st_mtime_ns, status.st_ino))
-    buffer = HostBuffer(source.buffer_bytes, pin=False)
-    with ThreadPoolExecutor(3) as readers:
-        assert source.read(buffer.tensor, readers) == len(data)
-    assert torch.equal(buffer.tensor[: len(data)], data)
-    buffer.close()
-
-
-@pytest.mark.parametrize("fault", ["vanished", "changed", "grew"])
-def test_a_changed_file_is_an_error_with_its_name(tmp_path: Path, fault):
-    path = tmp_path / "block.bin"
-    path.write_bytes(b"x" * 10_000)
-    status = path.stat()
-    source = FileSource(path, {}, (status.st_size, status.st_mtime_ns, status.st_ino))
-    if fault == "vanished":
-        path.unlink()
-    elif fault == "grew":
-        path.write_bytes(b"x" * 10_001)
-    else:
-        path.write_bytes(b"y" * 10_000)
-    buffer = HostBuffer(source.buffer_bytes, pin=False)
-    with ThreadPoolExecutor(1) as readers, pytest.raises(CheckpointError, match=r"block\.bin"):
-        source.read(buffer.tensor, readers)
 
 
 def test_a_reader_failure_reaches_whoever_waits_for_a_block():
