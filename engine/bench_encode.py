@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from .blocks import Traffic
 from .blocks.reading import read_alone
 from .device import choose_device
 from .errors import CheckpointError
@@ -45,7 +46,7 @@ def encode_row(folder: Path, device_name: str, text_rows: int, repeats: int) -> 
     before_bytes = resident_bytes()
     seconds: list[float] = []
     rows = 0
-    figures: dict[str, float] = {}
+    moved: Traffic | None = None
     with meter.phase("bench") as measured:
         for index in range(repeats + 1):
             began = time.perf_counter()
@@ -54,7 +55,7 @@ def encode_row(folder: Path, device_name: str, text_rows: int, repeats: int) -> 
                 rows = encoder.encode(_prompt(encoder, text_rows)).rows
                 took = time.perf_counter() - began
                 if isinstance(encoder, QwenTextEncoder):
-                    figures = encoder.telemetry
+                    moved = encoder.traffic()
             finally:
                 encoder.close()
             if index:
@@ -75,10 +76,10 @@ def encode_row(folder: Path, device_name: str, text_rows: int, repeats: int) -> 
         "ram_peak_bytes": measured.ram_peak_bytes,
         "ram_before_bytes": before_bytes,
         "context_bytes": meter.context_bytes,
-        "link_bytes": figures.get("link_bytes"),
+        "link_bytes": None if moved is None else moved.link_bytes,
         "disk_bytes": None if disk is None else disk["bytes"],
         "disk_bytes_per_second": None if disk is None else disk["bytes_per_second"],
-        "stall_seconds": {"disk": figures.get("wait_seconds")},
+        "stall_seconds": {} if moved is None else dict(moved.stall_seconds),
         "seconds_over_disk_floor": None if floor is None else median / floor,
         "checkpoint": {"kind": "toy", "format": _format(path)},
     }

@@ -71,9 +71,10 @@ def decode(
                     done_frames += len(frames)
                     session.progress(done_frames, geometry.frames)
 
-                models.decode_video(
+                moved = models.decode_video(
                     latents.video, take, session.host.is_cancelled, session.placement("decode")
                 )
+                measured.add(moved)
             if with_sound:
                 writer.write_audio(sound)
         measured.steps = 1

@@ -7,7 +7,7 @@ times; condition rows and text stay inside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .model.layout import PackedLayout, RowTimes
 from .model.plain import PlainModel
+from .report import Moved
 from .sampling.schedules import StepTimes
 from .sampling.solver import ModelFunction
 
@@ -45,12 +46,12 @@ class Denoiser(Protocol):
         """What the user should know about the way weights are held."""
 
 
-class StepFigures(Protocol):
-    """What one step moved and waited for. Bytes and seconds."""
+class StepFigures(Moved, Protocol):
+    """What one step moved, waited for and held. The first one counts what opening moved too."""
 
-    link_bytes: int
-    disk_bytes: int
-    stall_seconds: Mapping[str, float]
+    @property
+    def vram_peak_bytes(self) -> int | None:
+        """What the allocator reserved at most; None without a card."""
 
 
 class Denoisers(Protocol):

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ..kernels.compose import compute_dtype
 from ..kernels.machine import read_machine
-from .blocks import BlockStore
+from .blocks import BlockStore, Traffic
 from .checkpoint.edge_needs import saving_of
 from .checkpoint.index import Checkpoint, open_checkpoint
 from .errors import CheckpointError
@@ -179,11 +179,12 @@ class ModelSet:
         on_frames: Callable[[Tensor], None],
         is_cancelled: Callable[[], bool],
         placement: Placement | None = None,
-    ) -> None:
+    ) -> Traffic:
         """Hand over the frames of latents [1, 24, F, H/16, W/16], uint8 [n, H, W, 3] a clip.
 
         placement: where the decoder's blocks wait, and how many tiles share a pass through them;
-        None keeps all of them in host memory. Raises Cancelled at block borders.
+        None keeps all of them in host memory. Returns what the blocks moved and were waited for.
+        Raises Cancelled at block borders.
         """
         file = open_video_vae(find_part(self.folder, VIDEO_VAE))
         dtype = torch.float16 if self.device.type == "cuda" else torch.float32
@@ -212,6 +213,7 @@ class ModelSet:
                 on_frames=on_frames,
                 is_cancelled=is_cancelled,
             )
+            return blocks.stream.traffic()
 
     def bind_loras(self, choices: Sequence[LoraChoice], *, allow_partial: bool = False) -> LoraSet:
         """Adapters bound to this transformer. Raises what engine/lora raises, before any work."""

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
+
+
+class Moved(Protocol):
+    """Bytes that were moved, and seconds that compute waited for link and disk."""
+
+    @property
+    def link_bytes(self) -> int:
+        """Over the link, both directions."""
+
+    @property
+    def disk_bytes(self) -> int:
+        """From the disk."""
+
+    @property
+    def stall_seconds(self) -> Mapping[str, float]:
+        """By what was waited for."""
 
 
 @dataclass
@@ -20,9 +37,17 @@ class PhaseMeasurement:
     steps: int = 0
     steps_started_unix: float = 0.0  # of the first step; the others follow without a pause
     step_seconds: list[float] = field(default_factory=list)
+    step_vram_peak_bytes: list[int] = field(default_factory=list)  # of the allocator, on a card
     link_bytes: int = 0
     disk_bytes: int = 0
     stall_seconds: dict[str, float] = field(default_factory=lambda: {"link": 0.0, "disk": 0.0})
+
+    def add(self, moved: Moved) -> None:
+        """Count what a part of the phase moved and waited for."""
+        self.link_bytes += moved.link_bytes
+        self.disk_bytes += moved.disk_bytes
+        for kind, seconds in moved.stall_seconds.items():
+            self.stall_seconds[kind] = self.stall_seconds.get(kind, 0.0) + seconds
 
     def as_json(self) -> dict[str, Any]:
         """The measurement as a JSON object."""

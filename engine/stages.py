@@ -101,6 +101,7 @@ def encode_prompt(
         with session.span("text encoder"):
             shown = references_shown(references)
             text = encoder.encode(request.prompt, images=pictures, shown=shown)
+        measured.add(encoder.traffic())
         if pictures or references:
             encoder.close()  # its layers leave the device before an autoencoder's encoder comes
         keyframes = []
@@ -287,10 +288,9 @@ def _latents(rows: Tensor, geometry: Geometry) -> Tensor:
 def _add_telemetry(measured: PhaseMeasurement, denoiser: Denoiser) -> None:
     """Bytes and stalls of all steps of a pass."""
     for step in denoiser.telemetry:
-        measured.link_bytes += step.link_bytes
-        measured.disk_bytes += step.disk_bytes
-        for kind, seconds in step.stall_seconds.items():
-            measured.stall_seconds[kind] = measured.stall_seconds.get(kind, 0.0) + seconds
+        measured.add(step)
+        if step.vram_peak_bytes is not None:
+            measured.step_vram_peak_bytes.append(step.vram_peak_bytes)
 
 
 def _for_first_pass(conditioning: Conditioning, plan: SamplingPlan) -> Conditioning:

@@ -6,7 +6,7 @@ Nothing here knows which model it carries: transformer, text encoder and VAE dec
 from .layout import PartLayout, plan_parts
 from .sources import BlockSource, FileSource, TensorSource
 from .store import BlockStore
-from .stream import BlockStream
+from .stream import BlockStream, Traffic
 
 __all__ = [
     "BlockSource",
@@ -15,5 +15,6 @@ __all__ = [
     "FileSource",
     "PartLayout",
     "TensorSource",
+    "Traffic",
     "plan_parts",
 ]

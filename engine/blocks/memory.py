@@ -6,6 +6,7 @@ PyTorch's own pinned allocator rounds to powers of two, which would cost a fifth
 from __future__ import annotations
 
 import mmap
+import time
 from functools import cache
 from typing import Any, Protocol
 
@@ -48,8 +49,11 @@ class Device(Protocol):
     def copy_waits(self, event: Any) -> None:
         """Copies queued from now on wait for a compute event."""
 
-    def compute_waits(self, event: Any) -> tuple[Any, Any]:
-        """Compute queued from now on waits; returns timing events before and after the wait."""
+    def mark_time(self) -> Any:
+        """A timing event behind the compute work queued so far; of an idle device, it is now."""
+
+    def compute_waits(self, event: Any) -> None:
+        """Compute queued from now on waits for a copy event."""
 
     def finish(self, event: Any) -> None:
         """Block the calling thread until the event has passed."""
@@ -78,16 +82,19 @@ class CpuDevice:
     def copy_waits(self, event: Any) -> None:
         """See Device."""
 
-    def compute_waits(self, event: Any) -> tuple[Any, Any]:
+    def mark_time(self) -> float:
         """See Device."""
-        return None, None
+        return time.perf_counter()
+
+    def compute_waits(self, event: Any) -> None:
+        """See Device."""
 
     def finish(self, event: Any) -> None:
         """See Device."""
 
-    def elapsed_seconds(self, before: Any, after: Any) -> float:
+    def elapsed_seconds(self, before: float, after: float) -> float:
         """See Device."""
-        return 0.0
+        return after - before
 
 
 class CudaDevice:
@@ -121,11 +128,13 @@ class CudaDevice:
         """See Device."""
         self.link.wait_event(event)
 
-    def compute_waits(self, event: Any) -> tuple[Any, Any]:
+    def mark_time(self) -> torch.cuda.Event:
         """See Device."""
-        before = _recorded(self.compute, timing=True)
+        return _recorded(self.compute, timing=True)
+
+    def compute_waits(self, event: Any) -> None:
+        """See Device."""
         self.compute.wait_event(event)
-        return before, _recorded(self.compute, timing=True)
 
     def finish(self, event: Any) -> None:
         """See Device."""

@@ -79,12 +79,18 @@ class FileSource:
 class TensorSource:
     """Tensors that `make` gives, packed into the host buffer; for layouts that must be converted.
 
-    template: the same names, dtypes and shapes `make` will give.
+    template: the same names, dtypes and shapes `make` will give. disk_bytes: what `make` reads for
+    it; None for as many bytes as the tensors have.
     """
 
     beside = False
 
-    def __init__(self, template: Mapping[str, Tensor], make: Callable[[], Mapping[str, Tensor]]):
+    def __init__(
+        self,
+        template: Mapping[str, Tensor],
+        make: Callable[[], Mapping[str, Tensor]],
+        disk_bytes: int | None = None,
+    ):
         self.make = make
         pieces, cursor = {}, 0
         for name, tensor in template.items():
@@ -93,6 +99,8 @@ class TensorSource:
             cursor = round_up(cursor + count, 256)
         self.pieces: Mapping[str, Piece] = pieces
         self.buffer_bytes = round_up(max(cursor, 1), PAGE_BYTES)
+        held = sum(piece.nbytes for piece in pieces.values())
+        self.disk_bytes = held if disk_bytes is None else disk_bytes
 
     def read(self, buffer: Tensor, readers: Executor) -> int:
         """See BlockSource."""
@@ -100,4 +108,4 @@ class TensorSource:
             piece = self.pieces[name]
             flat = tensor.contiguous().view(-1).view(torch.uint8)
             buffer[piece.start_byte : piece.start_byte + piece.nbytes].copy_(flat)
-        return 0
+        return self.disk_bytes

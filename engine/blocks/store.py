@@ -48,6 +48,7 @@ class BlockStore:
         self.pinned = frozenset(pinned)
         self.notices: list[str] = []
         self.disk_bytes = 0
+        self._told_bytes = 0  # of them, given by `new_disk_bytes`
         self.wait_seconds = 0.0
         self._pin = pin
         self._first = list(first)
@@ -103,6 +104,17 @@ class BlockStore:
     def is_disk(self, block: int) -> bool:
         """True for a block that is read again in every pass."""
         return block not in self.pinned and block not in self._first
+
+    def is_read(self, block: int) -> bool:
+        """Whether `take` would not have to wait."""
+        with self._change:
+            return block in self._kept or block in self._ready
+
+    def new_disk_bytes(self) -> int:
+        """Bytes read from disk since the last call, or since the store was opened."""
+        with self._change:
+            new, self._told_bytes = self.disk_bytes - self._told_bytes, self.disk_bytes
+            return new
 
     def stop(self) -> None:
         """Stop reading. Whoever waits in `take` gets an error; buffers stay until `close`."""

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
@@ -25,6 +26,15 @@ from .memory import Device
 from .store import BlockStore
 
 Unit = tuple[int, int]  # block, part
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What was moved, and how long compute waited for it. Bytes and seconds."""
+
+    link_bytes: int = 0
+    disk_bytes: int = 0
+    stall_seconds: Mapping[str, float] = field(default_factory=lambda: {"link": 0.0, "disk": 0.0})
 
 
 class BlockHandle:
@@ -61,6 +71,7 @@ class BlockStream:
         self.store, self.device = store, device
         self._owns_store = owns_store
         self.link_bytes = 0
+        self._told_bytes = 0  # of them, given by `traffic`
         self._waits: list[tuple[Any, Any, bool]] = []
         self.parts: list[Sequence[PartLayout]] = [
             plan_parts(source.pieces, part_of) for source in store.sources
@@ -76,7 +87,7 @@ class BlockStream:
         ]
         self._slots: list[Tensor] = []
         self._free: deque[tuple[int, Any]] = deque()
-        self._loaded: dict[Unit, tuple[int, Any]] = {}
+        self._loaded: dict[Unit, tuple[int, Any, bool]] = {}  # slot, event, was it read late
         self._change = threading.Condition()
         self._failure: BaseException | None = None
         self._closed = False
@@ -109,22 +120,28 @@ class BlockStream:
             with self._change:
                 for unit in handle._taken:
                     if unit not in self._resident:
-                        slot, _ = self._loaded.pop(unit)
+                        slot, _, _ = self._loaded.pop(unit)
                         self._free.append((slot, done))
                 self._change.notify_all()
 
     def stalls(self) -> dict[str, float]:
         """Seconds the compute stream waited since the last call, for the link and for the disk.
 
-        Call it when the device is idle: it reads passed events.
+        A wait counts for the disk when its block is read in every pass, or was not read yet when
+        its upload could have begun. Call it when the device is idle: it reads passed events.
         """
         total = {"link": 0.0, "disk": 0.0}
         for before, after, disk in self._waits:
-            if before is not None:
-                self.device.finish(after)
-                total["disk" if disk else "link"] += self.device.elapsed_seconds(before, after)
+            self.device.finish(after)
+            total["disk" if disk else "link"] += self.device.elapsed_seconds(before, after)
         self._waits.clear()
         return total
+
+    def traffic(self) -> Traffic:
+        """Bytes and stalls since the last call; of the first, since stream and store were opened,
+        so that resident blocks and what was read ahead count. Call it when the device is idle."""
+        linked, self._told_bytes = self.link_bytes - self._told_bytes, self.link_bytes
+        return Traffic(linked, self.store.new_disk_bytes(), self.stalls())
 
     def close(self) -> None:
         """Stop uploading and drop the slots. Safe to call twice.
@@ -149,16 +166,18 @@ class BlockStream:
         kept = self._resident.get(unit)
         if kept is not None:
             return layout.views(kept)
+        # Marked before this thread waits: while it does, an idle device waits too.
+        before = self.device.mark_time()
         with self._change:
             self._change.wait_for(lambda: self._failure or self._closed or unit in self._loaded)
             if self._failure is not None:
                 raise self._failure
             if self._closed:
                 raise LowpeakError("the block stream was closed while a block was wanted")
-            slot, uploaded = self._loaded[unit]
+            slot, uploaded, late = self._loaded[unit]
         handle._taken.append(unit)
-        waited = self.device.compute_waits(uploaded)
-        self._waits.append((*waited, self.store.is_disk(unit[0])))
+        self.device.compute_waits(uploaded)
+        self._waits.append((before, self.device.mark_time(), late or self.store.is_disk(unit[0])))
         return layout.views(self._slots[slot])
 
     def _load_resident(self, block: int) -> None:
@@ -195,6 +214,7 @@ class BlockStream:
             if self._closed:
                 return False
             slot, computed = self._free.popleft()
+        late = not self.store.is_read(block)
         host = self.store.take(block)
         if computed is not None:
             self.device.copy_waits(computed)
@@ -204,6 +224,6 @@ class BlockStream:
         if part == len(self.parts[block]) - 1:
             self.store.give_back(block, uploaded)
         with self._change:
-            self._loaded[unit] = (slot, uploaded)
+            self._loaded[unit] = (slot, uploaded, late)
             self._change.notify_all()
         return True

@@ -50,12 +50,13 @@ def runs_beside(device: torch.device, placement: Placement) -> bool:
 
 @dataclass
 class StepTelemetry:
-    """What one step took. Seconds and bytes."""
+    """What one step took. Seconds and bytes. Bytes of blocks count from the end of the step before;
+    those of the first step from when stream and store were opened."""
 
     seconds: float
     link_bytes: int
     disk_bytes: int
-    stall_seconds: dict[str, float]
+    stall_seconds: Mapping[str, float]
     prepare_seconds: float = 0.0  # until the first block is queued: the device is idle meanwhile
     vram_peak_bytes: int | None = None
 
@@ -132,7 +133,7 @@ class BoundPass:
         Cancelled at a block border.
         """
         begin = time.perf_counter()
-        before = (self._link_bytes(), self.stream.store.disk_bytes)
+        before = self._moved_beside_blocks()
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
         self.context.rows.copy_(times.table_rows)
@@ -247,19 +248,21 @@ class BoundPass:
         self._host.append(buffer)
         return buffer.tensor.view(self.dtype).view(shape)
 
-    def _link_bytes(self) -> int:
-        return self.stream.link_bytes + self._moved_by_block() + self.replays.link_bytes
+    def _moved_beside_blocks(self) -> int:
+        """Bytes of keys and x that crossed the link so far."""
+        return self._moved_by_block() + self.replays.link_bytes
 
-    def _record(self, begin: float, before: tuple[int, int]) -> None:
+    def _record(self, begin: float, before_bytes: int) -> None:
         peak = None
         if self.device.type == "cuda":
             peak = torch.cuda.max_memory_reserved(self.device)
+        moved = self.stream.traffic()
         self.telemetry.append(
             StepTelemetry(
                 time.perf_counter() - begin,
-                self._link_bytes() - before[0],
-                self.stream.store.disk_bytes - before[1],
-                self.stream.stalls(),
+                moved.link_bytes + self._moved_beside_blocks() - before_bytes,
+                moved.disk_bytes,
+                moved.stall_seconds,
                 self._prepared - begin,
                 peak,
             )

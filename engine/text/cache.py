@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from ..blocks import Traffic
 from ..errors import RequestError
 from ..units import GIB, MIB
 from .encoder import Shown, TextConditioning
@@ -124,6 +125,9 @@ class IdentifiedEncoder(Protocol):
     ) -> TextConditioning:
         """See TextEncoder.encode."""
 
+    def traffic(self) -> Traffic:
+        """See TextEncoder.traffic."""
+
     def close(self) -> None:
         """See TextEncoder.close."""
 
@@ -150,6 +154,10 @@ class CachedEncoder:
         made = self.encoder.encode(prompt, images=images, shown=shown)
         self.cache.put(key, made)
         return made
+
+    def traffic(self) -> Traffic:
+        """See TextEncoder.traffic: nothing for a prompt that was known."""
+        return self.encoder.traffic()
 
     def close(self) -> None:
         """See TextEncoder.close."""

@@ -16,6 +16,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
+from ..blocks import Traffic
 from ..errors import CheckpointError, RequestError
 from ..planner.types import Placement
 
@@ -88,6 +89,9 @@ class TextEncoder(Protocol):
         shown: what comes behind them, with labels of its own (references).
         Raises RequestError when the prompt is longer than MAX_TEXT_ROWS rows.
         """
+
+    def traffic(self) -> Traffic:
+        """What its layers moved and were waited for since the last call; ask before `close`."""
 
     def close(self) -> None:
         """Give back weights and files. Safe to call twice."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ..blocks import BlockStore, BlockStream
+from ..blocks import BlockStore, BlockStream, Traffic
 from ..blocks.memory import device_for
 from ..errors import CheckpointError, RequestError
 from ..planner.types import Placement
@@ -112,17 +112,9 @@ class QwenTextEncoder:
         self._resources.close()
         self._stream = None
 
-    @property
-    def telemetry(self) -> dict[str, float]:
-        """Since the stream was opened: bytes from disk and over the link, seconds spent waiting."""
-        if self._stream is None:
-            return {}
-        store = self._stream.store
-        return {
-            "disk_bytes": store.disk_bytes,
-            "link_bytes": self._stream.link_bytes,
-            "wait_seconds": store.wait_seconds,
-        }
+    def traffic(self) -> Traffic:
+        """See TextEncoder.traffic."""
+        return Traffic() if self._stream is None else self._stream.traffic()
 
     def _run(
         self,

@@ -21,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from ..blocks import Traffic
 from ..errors import CheckpointError, RequestError
 from .encoder import (
     CONFIG_FILE,
@@ -99,6 +100,10 @@ class ToyTextEncoder:
         rows += [self._vector(word) for word in words]
         tags += [TAG_TEXT] * len(words)
         return TextConditioning(torch.stack(rows), torch.tensor(tags, dtype=torch.int64))
+
+    def traffic(self) -> Traffic:
+        """See TextEncoder.traffic: it has no layers."""
+        return Traffic()
 
     def close(self) -> None:
         """Nothing is held beyond the table."""

@@ -56,7 +56,9 @@ class StreamedBlocks:
                 {name: torch.empty(s, dtype=dtype, device="meta") for name, s in shapes}
             )
             sources = [
-                TensorSource(template, partial(_fused_block, file, index, dtype))
+                TensorSource(
+                    template, partial(_fused_block, file, index, dtype), _stored_bytes(file, index)
+                )
                 for index in range(self._blocks)
             ]
         calls = device_for(device)
@@ -115,6 +117,12 @@ def is_direct(file: VideoVaeFile, dtype: torch.dtype) -> bool:
         for index in range(file.config.blocks)
         for source in stored_block(index).values()
     )
+
+
+def _stored_bytes(file: VideoVaeFile, index: int) -> int | None:
+    """Bytes of a block in its file; None for a synthetic file, which does not tell."""
+    stored_block = getattr(file, "stored_block", None)
+    return stored_block and sum(item.span.nbytes for item in stored_block(index).values())
 
 
 def _fused_block(file: VideoVaeFile, index: int, dtype: torch.dtype) -> dict[str, Tensor]:

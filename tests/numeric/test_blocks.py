@@ -75,7 +75,6 @@ class SpyDevice(CpuDevice):
 
     def compute_waits(self, event: int):
         self.compute_waited.add(event)
-        return None, None
 
     def used(self, tensor: torch.Tensor) -> None:
         """A kernel reads the tensor: its copy must have been waited for."""

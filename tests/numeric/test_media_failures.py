@@ -16,6 +16,7 @@ import torch
 from media_parts import HEIGHT, WIDTH, FakeGeometry, clip, fail_after, names, tone, write
 
 from lowpeak.engine import media
+from lowpeak.engine.blocks import Traffic
 from lowpeak.engine.decoding import decode
 from lowpeak.engine.errors import RequestError, SaveFailed
 from lowpeak.engine.events import QuietHost
@@ -175,10 +176,11 @@ def test_a_decode_after_a_failed_save_only_saves(
         def decode_audio(self, latents: torch.Tensor) -> torch.Tensor:
             return tone()
 
-        def decode_video(self, latents: torch.Tensor, take: Any, *rest: Any) -> None:
+        def decode_video(self, latents: torch.Tensor, take: Any, *rest: Any) -> Traffic:
             asked.append("video")
             for part in np.array_split(clip(), 2):
                 take(torch.from_numpy(part))
+            return Traffic()
 
     def start(out: Path, seed: int = 0) -> None:
         generator = torch.Generator().manual_seed(seed)
