@@ -2,7 +2,8 @@
 
 ComfyUI's process owns none of our weights: when a node ends its worker has ended, so its memory is
 back, an out-of-memory or a crash cannot take ComfyUI along, and stop always works. After an
-out-of-memory a stage is tried again in a fresh process with a smaller budget (worker/ladder.py).
+out-of-memory a stage is tried again in a fresh process with a smaller budget (worker/ladder.py); a
+first pass that was finished is not sampled again.
 
 Where the user allows it, a sampling worker stays with its blocks for the next run of the same model
 (warm.py). It counts as free memory in every plan, and leaves when that memory is needed.
@@ -178,8 +179,6 @@ class WorkerEngine(LocalEngine):
         host: Any, *, keep_first: Callable[[Latents], None] | None = None, **more: Any,
     ) -> Any:  # fmt: skip
         """One stage with its retries. Gives the result parcel."""
-        machine = self._capped(model)
-        tries = [Attempted(machine.vram_free_bytes, machine.ram_available_bytes)]
         with tempfile.TemporaryDirectory(prefix="lowpeak-", dir=self._scratch()) as name:
             folder = Path(name)
             write_parcel(folder, INPUT, given)
@@ -190,23 +189,37 @@ class WorkerEngine(LocalEngine):
                 "keep_warm": model.keep_warm and stage in WARM_STAGES, **more,
             }  # fmt: skip
             try:
-                while True:
-                    try:
-                        self._once(model, arguments, folder, host)
-                        break
-                    except TaskFailed as failed:
-                        step = next_try(failed.ending, tries)
-                        if isinstance(step, str):
-                            raise
-                        notice = f"{failed.kind}: {step.reason}"
-                        host.emit(Event("notice", STAGE_PHASE[stage], notice))
-                        tries.append(step.attempt)
-                        model = _lighter(model, step.attempt)
+                self._with_retries(model, arguments, given, host)
             finally:
                 first = read_parcel(folder, FIRST)
                 if first is not None and keep_first is not None:
                     keep_first(Latents(**first))
             return read_parcel(folder, RESULT)
+
+    def _with_retries(
+        self, model: ModelHandle, arguments: Mapping[str, Any], given: Mapping[str, Any], host: Any
+    ) -> None:
+        """The stage, each time in a fresh process and with less, until it is through.
+
+        given: the stage's inputs. Raises the TaskFailed after which nothing lighter is left.
+        """
+        folder, machine = Path(arguments["folder"]), self._capped(model)
+        tries = [Attempted(machine.vram_free_bytes, machine.ram_available_bytes)]
+        while True:
+            try:
+                return self._once(model, arguments, folder, host)
+            except TaskFailed as failed:
+                step = next_try(failed.ending, tries)
+                if isinstance(step, str):
+                    raise
+                notice = f"{failed.kind}: {step.reason}"
+            if arguments["stage"] == "sample" and (first := read_parcel(folder, FIRST)) is not None:
+                write_parcel(folder, INPUT, {**given, "first": first})
+                arguments = {**arguments, "stage": "refine"}
+                notice += "; the first pass is kept"
+            host.emit(Event("notice", STAGE_PHASE[arguments["stage"]], notice))
+            tries.append(step.attempt)
+            model = _lighter(model, step.attempt)
 
     def _once(
         self, model: ModelHandle, arguments: Mapping[str, Any], folder: Path, host: Any

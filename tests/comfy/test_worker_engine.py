@@ -22,7 +22,7 @@ from lowpeak.engine.worker.child import WorkerContext
 from lowpeak.engine.worker.exits import Ending
 from lowpeak.engine.worker.supervisor import TaskFailed, Worker
 from lowpeak.nodes import worker_tasks
-from lowpeak.nodes.engine_seam import Pictures
+from lowpeak.nodes.engine_seam import Latents, Pictures
 from lowpeak.nodes.handles import LoraHandle, ModelHandle, model_from_json, model_to_json
 from lowpeak.nodes.local_engine import LocalEngine
 from lowpeak.nodes.parcel import read_parcel, write_parcel
@@ -134,6 +134,41 @@ def test_an_out_of_memory_is_tried_again_with_less(
     assert len(budgets) == 3 and budgets[0] is None and budgets[1] > budgets[2] > 0
     notices = [event.message for event in host.events if event.kind == "notice"]
     assert len(notices) == 2 and all("out_of_host_memory" in text for text in notices)
+
+
+class ShortInSecondPass(GraphHost):
+    """The worker runs out of memory as the second pass begins, the first `times` times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.left = times
+
+    def emit(self, event: Event) -> None:
+        super().emit(event)
+        if self.left and (event.kind, event.phase, event.step) == ("progress", "sample_high", 0):
+            self.left -= 1
+            raise TaskFailed(Ending("out_of_host_memory", "short"))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_after_an_out_of_memory_in_the_second_pass_the_first_is_not_sampled_again(
+    model: ModelHandle, engine: WorkerEngine, tmp_path: Path, times: int
+) -> None:
+    first: list[Latents] = []
+    given = engine.encode(model, REQUEST, Pictures(), GraphHost())
+    whole = engine.sample(model, REQUEST, given, GraphHost(), lambda latents: None)
+    Here.arguments, host = [], ShortInSecondPass(times)
+    made = engine.sample(model, REQUEST, given, host, first.append)
+    assert [item["stage"] for item in Here.arguments] == ["sample", *["refine"] * times]
+    passes = [event for event in host.events if event.kind == "measured"]
+    assert [event.phase for event in passes].count("sample_low") == 1
+    notices = [event.message for event in host.events if event.kind == "notice"]
+    assert len(notices) == times and "first pass is kept" in notices[0]
+    assert made.first_pass is first[0] and len(first) == 1 and whole.first_pass is not None
+    for ours, expected in ((made.latents, whole.latents), (first[0], whole.first_pass)):
+        assert torch.equal(ours.video, expected.video)
+        assert torch.equal(ours.audio, expected.audio)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["cuda_error", "crash"])
