@@ -199,6 +199,8 @@ def _merged(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     for name in ("phases", "notices"):
         if name in known and name in more:
             joined[name] = [*known[name], *(x for x in more[name] if x not in known[name])]
+    if "attempts" in known and "attempts" in more:  # two that went alike are two
+        joined["attempts"] = [*known["attempts"], *more["attempts"]]
     return joined
 
 

@@ -22,6 +22,7 @@ from ..engine.errors import Cancelled, DoesNotFit, Shortage
 from ..engine.events import Event, Host
 from ..engine.planner.types import HardwareSnapshot
 from ..engine.request import Request
+from ..engine.worker.attempts import tell_next, told
 from ..engine.worker.ladder import Attempted, next_try
 from ..engine.worker.protocol import request_to_json
 from ..engine.worker.supervisor import TaskFailed, Worker
@@ -201,25 +202,31 @@ class WorkerEngine(LocalEngine):
     ) -> None:
         """The stage, each time in a fresh process and with less, until it is through.
 
-        given: the stage's inputs. Raises the TaskFailed after which nothing lighter is left.
+        given: the stage's inputs. The host gets every attempt for its report. Raises the TaskFailed
+        after which nothing lighter is left.
         """
         folder, machine = Path(arguments["folder"]), self._capped(model)
         tries = [Attempted(machine.vram_free_bytes, machine.ram_available_bytes)]
-        while True:
-            try:
-                return self._once(model, arguments, folder, host)
-            except TaskFailed as failed:
-                step = next_try(failed.ending, tries)
-                if isinstance(step, str):
-                    raise
-                notice = f"{failed.kind}: {step.reason}"
-            if arguments["stage"] == "sample" and (first := read_parcel(folder, FIRST)) is not None:
-                write_parcel(folder, INPUT, {**given, "first": first})
-                arguments = {**arguments, "stage": "refine"}
-                notice += "; the first pass is kept"
-            host.emit(Event("notice", STAGE_PHASE[arguments["stage"]], notice))
-            tries.append(step.attempt)
-            model = _lighter(model, step.attempt)
+        attempts: list[dict[str, Any]] = []
+        try:
+            while True:
+                try:
+                    with told(attempts, arguments["stage"]):
+                        return self._once(model, arguments, folder, host)
+                except TaskFailed as failed:
+                    step = next_try(failed.ending, tries)
+                    if isinstance(step, str):
+                        raise
+                    notice = f"{failed.kind}: {step.reason}"
+                arguments = _from_first(arguments, given)
+                if arguments["stage"] != attempts[-1]["stage"]:
+                    notice += "; the first pass is kept"
+                host.emit(Event("notice", STAGE_PHASE[arguments["stage"]], notice))
+                tell_next(attempts, step)
+                tries.append(step.attempt)
+                model = _lighter(model, step.attempt)
+        finally:
+            host.keep({"attempts": attempts})
 
     def _once(
         self, model: ModelHandle, arguments: Mapping[str, Any], folder: Path, host: Any
@@ -260,6 +267,16 @@ def _check(host: Host) -> None:
     """Raise Cancelled when stop was pressed before a worker has begun."""
     if host.is_cancelled():
         raise Cancelled("the plan")
+
+
+def _from_first(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the next attempt is called with: the second pass alone once the first is whole."""
+    folder = Path(arguments["folder"])
+    first = read_parcel(folder, FIRST) if arguments["stage"] == "sample" else None
+    if first is None:
+        return arguments
+    write_parcel(folder, INPUT, {**given, "first": first})
+    return {**arguments, "stage": "refine"}
 
 
 def _lighter(model: ModelHandle, attempt: Attempted) -> ModelHandle:

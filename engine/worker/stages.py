@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Cancelled, DoesNotFit, LowpeakError, MeasuredOverrun
+from ..errors import Cancelled, DoesNotFit, MeasuredOverrun
 from ..events import Event, Host
 from ..files import RunFiles, write_json
 from ..request import Request
 from ..snapshot import cap_snapshot, read_snapshot
 from ..units import GIB
+from .attempts import tell_next, told
 from .exits import Ending
 from .ladder import Attempted, NextTry, next_try
 from .protocol import request_to_json
@@ -129,12 +130,10 @@ def _with_retries(
     tries = [Attempted(machine.vram_free_bytes, machine.ram_available_bytes)]
     files = RunFiles(options.out)
     while True:
-        attempt: dict[str, Any] = {"stage": stage, "outcome": "done"}
-        attempts.append(attempt)
         try:
-            return _run_once(request, options, launch)
+            with told(attempts, stage):
+                return _run_once(request, options, launch)
         except TaskFailed as failed:
-            attempt.update(outcome=failed.kind, message=failed.detail)
             tries[-1] = replace(tries[-1], overrun_bytes=_overrun_bytes(failed))
             step = next_try(failed.ending, tries)
             if isinstance(step, str):
@@ -142,19 +141,14 @@ def _with_retries(
                 raise TaskFailed(ending, saved=files.kept(), trace=failed.trace) from failed
             notice = f"{failed.kind}: {step.reason}"
         except DoesNotFit as refusal:
-            attempt.update(outcome="refused", message=str(refusal))
             if len(tries) == 1:
                 raise
             ending = Ending("out_of_device_memory", f"{stage}: no lighter placement fits")
             raise TaskFailed(ending, saved=files.kept()) from refusal
         except Cancelled as cancelled:
-            attempt.update(outcome="cancelled")
             raise Cancelled(cancelled.where, saved=files.kept()) from cancelled
-        except LowpeakError as error:
-            attempt.update(outcome="refused", message=str(error))
-            raise
         launch.host.emit(Event("notice", _PHASES[stage][0], notice))
-        attempt["next"] = {"kind": step.kind, "reason": step.reason}
+        tell_next(attempts, step)
         tries.append(step.attempt)
         options = _lighter(options, stage, step, machine, launch.least_needs)
         if stage != "encode" and files.kept():

@@ -45,6 +45,17 @@ def test_reports_of_several_nodes_are_joined() -> None:
     }  # fmt: skip
 
 
+def test_attempts_of_all_nodes_are_kept_also_where_two_went_alike() -> None:
+    book, done = RunBook(), {"stage": "decode", "outcome": "done"}
+    name = book.begin("abc")
+    for attempts in ([{"stage": "sample", "outcome": "done"}], [done], [done]):
+        book.end(name, "done", report={"attempts": attempts})
+    run = book.get(name)
+    assert run and [item["stage"] for item in run["report"]["attempts"]] == [
+        "sample", "decode", "decode",
+    ]  # fmt: skip
+
+
 def test_an_id_that_could_be_a_path_never_names_a_file(tmp_path: Path) -> None:
     (tmp_path / "secret.run.json").write_text(json.dumps({"a": 1}))
     book = RunBook(lambda: tmp_path / "runs")

@@ -40,6 +40,9 @@ class GraphHost(QuietHost):
     def describe(self, request: Any, plan: Any) -> None:
         self.plan = plan
 
+    def keep(self, report: Any) -> None:
+        pass
+
     def release_memory(self, need_bytes: int) -> None:
         pass
 

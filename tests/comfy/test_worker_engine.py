@@ -39,6 +39,7 @@ class GraphHost(QuietHost):
         self.described: list[Any] = []
         self.previews: list[Any] = []
         self.asked_room = 0
+        self.kept: dict[str, Any] = {}
         self.stop_at: tuple[str, str] | None = None
 
     def is_cancelled(self) -> bool:
@@ -49,6 +50,9 @@ class GraphHost(QuietHost):
 
     def describe(self, request: Any, plan: Any) -> None:
         self.described.append(plan)
+
+    def keep(self, report: Any) -> None:
+        self.kept.update(report)
 
     def wants_previews(self) -> bool:
         return True
@@ -134,6 +138,12 @@ def test_an_out_of_memory_is_tried_again_with_less(
     assert len(budgets) == 3 and budgets[0] is None and budgets[1] > budgets[2] > 0
     notices = [event.message for event in host.events if event.kind == "notice"]
     assert len(notices) == 2 and all("out_of_host_memory" in text for text in notices)
+    first, second, third = host.kept["attempts"]
+    for tried in (first, second):
+        assert (tried["stage"], tried["outcome"]) == ("sample", "out_of_host_memory")
+        assert tried["message"] == "short" and tried["next"]["kind"] == "placement-only"
+    assert "lighter placement" in first["next"]["reason"]
+    assert third == {"stage": "sample", "outcome": "done"}
 
 
 class ShortInSecondPass(GraphHost):
@@ -162,6 +172,8 @@ def test_after_an_out_of_memory_in_the_second_pass_the_first_is_not_sampled_agai
     assert [item["stage"] for item in Here.arguments] == ["sample", *["refine"] * times]
     passes = [event for event in host.events if event.kind == "measured"]
     assert [event.phase for event in passes].count("sample_low") == 1
+    tried = [(item["stage"], item["outcome"]) for item in host.kept["attempts"]]
+    assert tried[0] == ("sample", "out_of_host_memory") and tried[-1] == ("refine", "done")
     notices = [event.message for event in host.events if event.kind == "notice"]
     assert len(notices) == times and "first pass is kept" in notices[0]
     assert made.first_pass is first[0] and len(first) == 1 and whole.first_pass is not None
@@ -185,9 +197,12 @@ def test_other_endings_are_not_tried_again(
 def test_a_third_out_of_memory_is_the_last(model: ModelHandle, engine: WorkerEngine) -> None:
     Here.failures = [TaskFailed(Ending("out_of_host_memory", "short")) for _ in range(9)]
     given = engine.encode(model, QUICK, Pictures(), GraphHost())
+    host = GraphHost()
     with pytest.raises(WorkerDied, match="out_of_host_memory"):
-        engine.sample(model, QUICK, given, GraphHost(), lambda latents: None)
+        engine.sample(model, QUICK, given, host, lambda latents: None)
     assert len(Here.failures) == 6
+    outcomes = [item["outcome"] for item in host.kept["attempts"]]
+    assert outcomes == ["out_of_host_memory"] * 3 and "next" not in host.kept["attempts"][2]
 
 
 def test_what_does_not_fit_starts_no_worker(model: ModelHandle, engine: WorkerEngine) -> None:
