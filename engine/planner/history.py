@@ -3,8 +3,7 @@
 It corrects margins (raised at once, lowered only after five clean runs in a row), forecasts time
 with a range and the basis it stands on, and lets a placement that was tried before replace the
 planned one only for a predicted gain of 2 % or more. Runs that were hot or shared the card are
-kept and teach nothing. A file of a newer version is left alone; a corrupt one is set aside with a
-notice.
+kept and teach nothing. history_file.py holds the file.
 """
 
 from __future__ import annotations
@@ -12,103 +11,37 @@ from __future__ import annotations
 import json
 import sqlite3
 import statistics
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .attempts import Attempt, TimeForecast, machine_key
 from .calibration import Calibration
+from .history_file import WAIT_SECONDS, HistoryFile
 from .types import HardwareSnapshot, Placement, Plan
 
-VERSION = 1
 CLEAN_RUNS_TO_LOWER = 5
 LEAST_GAIN = 0.02
 MOST_RUNS = 64  # of one phase: older ones say less about the machine as it is
 SAME_RANGE, THIN_RANGE, MODEL_RANGE = 0.15, 0.35, 0.5
 
-_TABLES = """
-CREATE TABLE attempt (
-    id INTEGER PRIMARY KEY,
-    machine TEXT NOT NULL,
-    software TEXT NOT NULL,
-    shape TEXT NOT NULL,
-    started REAL NOT NULL,
-    outcome TEXT NOT NULL CHECK (outcome IN ('done','out_of_memory','cancelled','failed')),
-    disturbed TEXT NOT NULL DEFAULT '',
-    request TEXT NOT NULL
-);
-CREATE TABLE phase (
-    attempt INTEGER NOT NULL REFERENCES attempt(id) ON DELETE CASCADE,
-    name TEXT NOT NULL,
-    placement TEXT,
-    steps INTEGER NOT NULL,
-    vram_forecast INTEGER, vram_measured INTEGER,
-    ram_forecast INTEGER, ram_measured INTEGER,
-    seconds_forecast REAL, seconds_measured REAL,
-    PRIMARY KEY (attempt, name)
-);
-CREATE INDEX attempt_by_machine ON attempt (machine, shape, started);
-"""
-
 
 class History:
     """The store. `notices` says what happened to an unusable file; then nothing is recorded."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wait_seconds: float = WAIT_SECONDS) -> None:
         self.path = path
-        self.notices: list[str] = []
-        self.enabled = True
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._prepare()
-        except sqlite3.DatabaseError as why:
-            self._set_aside(why)
+        self._file = HistoryFile(path, wait_seconds=wait_seconds)
+        self._rows = self._file.rows
 
-    def _prepare(self) -> None:
-        with self._connect() as database:
-            (version,) = database.execute("PRAGMA user_version").fetchone()
-            if version > VERSION:
-                self.enabled = False
-                self.notices.append(
-                    f"history {self.path.name} is of version {version}, this program knows "
-                    f"{VERSION}: it is left alone and nothing is learned"
-                )
-                return
-            if database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
-                raise sqlite3.DatabaseError("quick_check found damage")
-            if version == 0:
-                database.execute("PRAGMA journal_mode=WAL")
-                database.executescript(_TABLES)
-                database.execute(f"PRAGMA user_version={VERSION}")
-
-    def _set_aside(self, why: sqlite3.DatabaseError) -> None:
-        """Rename a damaged file, with its journals, and start a new one."""
-        number = 1
-        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
-            number += 1
-        for suffix in ("", "-wal", "-shm"):
-            part = self.path.with_name(self.path.name + suffix)
-            if part.exists():
-                part.rename(aside.with_name(aside.name + suffix))
-        self.notices.append(f"history {self.path.name} was damaged ({why}); kept as {aside.name}")
-        self._prepare()
-
-    @contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
-        database = sqlite3.connect(self.path, timeout=5.0)
-        try:
-            database.execute("PRAGMA foreign_keys=ON")
-            with database:
-                yield database
-        finally:
-            database.close()
+    @property
+    def notices(self) -> list[str]:
+        """What is wrong with the file, as sentences; a later access may add one."""
+        return self._file.notices
 
     def record(self, attempt: Attempt) -> None:
-        """Keep one attempt."""
-        if not self.enabled:
-            return
-        with self._connect() as database:
+        """Keep one attempt, or leave a notice why not."""
+
+        def insert(database: sqlite3.Connection) -> None:
             cursor = database.execute(
                 "INSERT INTO attempt (machine, software, shape, started, outcome, disturbed,"
                 " request) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -141,11 +74,7 @@ class History:
                 ],
             )
 
-    def _rows(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        if not self.enabled:
-            return []
-        with self._connect() as database:
-            return database.execute(query, tuple(values)).fetchall()
+        self._file.change(insert)
 
     def overruns(self, machine: str, axis: str) -> list[int]:
         """measured - forecast of the worst phase of each clean, complete run, oldest first. Bytes.
