@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,6 +122,31 @@ def test_the_planner_prices_the_passes_that_are_sampled(width: int, height: int)
             (item.phase, item.geometry, item.evaluations) for item in plan_request(request).passes
         ]
         assert priced == sampled
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"two_pass": False, "refine_steps": 3},
+        {"quality": "max", "refine_steps": 3},
+        {"refine_steps": 20},
+        {"base_steps": 4, "refine_steps": 4},
+        {"base_steps": 1, "refine_steps": 3},
+        {"base_steps": 2},
+        {"two_pass": False},
+    ],
+)
+def test_the_planner_refuses_the_steps_that_the_sampler_refuses(asked: dict[str, Any]) -> None:
+    request = Request(Geometry(512, 512, 39), **asked)
+    said = []
+    for passes_of in (plan_request, sampling_passes):
+        try:
+            passes_of(request)
+            said.append("")
+        except RequestError as refused:
+            said.append(str(refused))
+    assert said[0] == said[1]
+    assert bool(said[0]) is ("refine_steps" in asked and asked.get("base_steps") != 1)
 
 
 def test_scale_is_the_mean_when_the_axes_differ() -> None:
