@@ -168,7 +168,9 @@ class SaveFailed(LowpeakError):
         saved: Sequence[str] = (),
         can_repeat: bool = False,
     ) -> None:
-        kept = f" Kept {frames} frames: {', '.join(saved)}." if saved else " Nothing could be kept."
+        kept = (
+            f" Kept {frames} frames: {', '.join(saved)}." if saved else " None of it could be kept."
+        )
         way_out = " Saving alone can be repeated." if can_repeat else ""
         super().__init__(f"{path} was not written: {detail}.{kept}{way_out}")
         self.path, self.detail, self.frames = str(path), detail, frames

@@ -1,8 +1,9 @@
 """The story of a request: geometry, snapshot, facts, plan; then condition, sample, decode; report.
 
-What can be resumed is on disk before the stage that might fail begins, and the report names it. A
-run that ends early - on request, cancelled, or by an error - still leaves a whole V.request.json
-when there is something to go on from, and no half-written file in any case.
+What can be resumed is on disk before the stage that might fail begins, and so is the report that
+names it: a process that is killed, or a full disk, takes neither away. A run that ends early - on
+request, cancelled, or by an error - still leaves a whole V.request.json when there is something to
+go on from, and no half-written file in any case.
 """
 
 from __future__ import annotations
@@ -148,6 +149,7 @@ def condition_and_sample(
             save_latents(files.first_pass, latents, about)
             kept["first_pass"] = files.first_pass.name
             keep_conditioning()
+            write_json(files.report, session.report.as_json())
 
     def keep_step(steps: int, latents: SampledLatents) -> None:
         about = {"run": saved.run_id, "settings": settings_of(request, bound), "steps": steps}
@@ -189,6 +191,7 @@ def condition_and_sample(
         save_latents(files.latents, saved.latents, about)
     kept["latents"] = files.latents.name
     kept.pop("unfinished", None)
+    write_json(files.report, session.report.as_json())
     files.unfinished.unlink(missing_ok=True)  # also one of an earlier try
     if kept.pop("conditioning", None):
         files.conditioning.unlink(missing_ok=True)
@@ -298,5 +301,10 @@ def closing_report(
     finally:
         if teach is not None:
             report.notices += teach(report.as_json())
-        if attempt["outcome"] == "done" or report.files:
-            write_json(files.report, report.as_json())
+        done = attempt["outcome"] == "done"
+        if done or report.files:
+            try:
+                write_json(files.report, report.as_json())
+            except SaveFailed:
+                if done:
+                    raise  # else the failure that led here is the one to tell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from dataclasses import replace
@@ -15,8 +16,14 @@ from run_parts import SMALL, CancelledAt, options
 from lowpeak import cli
 from lowpeak.engine import stages
 from lowpeak.engine.console import hint_to_resume
-from lowpeak.engine.errors import Cancelled, CheckpointError, MeasuredOverrun, RequestError
-from lowpeak.engine.events import QuietHost
+from lowpeak.engine.errors import (
+    Cancelled,
+    CheckpointError,
+    MeasuredOverrun,
+    RequestError,
+    SaveFailed,
+)
+from lowpeak.engine.events import Event, QuietHost
 from lowpeak.engine.files import RunFiles
 from lowpeak.engine.resume import read_request
 from lowpeak.engine.run import run_request
@@ -172,3 +179,31 @@ def test_a_damaged_file_is_not_resumed_from(
     RunFiles(named).report.write_text("{}")
     with pytest.raises(RequestError, match="no report"):
         read_request(named)
+
+
+def test_a_disk_that_fills_up_in_the_second_pass_takes_nothing_away(
+    checkpoint: Path, sampled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even a report fits any more; then there is room again, and --resume."""
+    out = tmp_path / "v.mp4"
+
+    def full(file: Path, *_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    class FullIn(QuietHost):
+        """Nothing can be written once the second pass has begun."""
+
+        def emit(self, event: Event) -> None:
+            if event.phase == "sample_high":
+                patch.setattr(Path, "write_bytes", full)
+                patch.setattr(Path, "write_text", full)
+
+    with monkeypatch.context() as patch, pytest.raises(SaveFailed, match=r"v\.latents") as caught:
+        run_request(SMALL, options(checkpoint, out), FullIn())
+    assert "Nothing" not in str(caught.value), "the first pass was kept"
+    assert json.loads(RunFiles(out).report.read_text())["files"]["first_pass"]
+    resumed = run_request(
+        read_request(out), options(checkpoint, out, stop_after="sample", resume=out), QuietHost()
+    )
+    expected = json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
+    assert resumed.latents_sha256 == expected
