@@ -105,8 +105,10 @@ def run_in_workers(request: Request, options: RunOptions, launch: Launch) -> dic
     """
     files, story = RunFiles(options.out), Story()
     resume = options.resume
+    # With none left, one looks whether what is held is of these settings, and makes the report.
+    stages = choose_stages(options) or (options.stop_after or "decode",)
     try:
-        for stage in choose_stages(options):
+        for stage in stages:
             stop = None if stage == "decode" else stage
             asked = replace(options, stop_after=stop, resume=resume)
             story.add(_with_retries(request, asked, stage, story.attempts, launch))

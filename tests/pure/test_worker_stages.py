@@ -148,6 +148,17 @@ def test_what_is_held_decides_which_stages_are_left(
     assert choose_stages(asked) == stages  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("stop", ["encode", "first", "sample"])
+def test_where_no_stage_is_left_one_still_looks_and_tells(options: Options, stop: str) -> None:
+    engine = Engine(options.out)
+    engine.files.conditioning.write_text("x")  # the fake engine wants it for sampling
+    engine.files.latents.write_text("x")
+    asked = replace(options, stop_after=stop, resume=options.out)
+    report = run_in_workers(REQUEST, asked, engine.launch())  # type: ignore[arg-type]
+    assert [item["stop_after"] for item in engine.seen] == [stop]
+    assert report["files"]["latents"] == engine.files.latents.name
+
+
 def test_out_of_device_memory_is_retried_with_a_lighter_plan_and_what_is_saved(
     options: Options,
 ) -> None:
