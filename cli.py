@@ -227,7 +227,7 @@ def generate(
     from .engine.console import console_host, hint_to_resume, report_text
     from .engine.inputs import choose_codec, parse_loras, read_prompt, resumed_out
     from .engine.launch import generate as launch
-    from .engine.options import SUFFIXES, RunOptions, check_disk, check_files, make_folder
+    from .engine.options import SUFFIXES, RunOptions, check_files, check_outputs
     from .engine.resume import read_request
 
     text = read_prompt(prompt, prompt_file, required=resume is None)
@@ -256,8 +256,7 @@ def generate(
         previews=preview is not None, codec=codec,
     )  # fmt: skip
     check_files(request, options)
-    make_folder(options.out.parent)
-    check_disk(request, options)
+    check_outputs(request, options, preview)
     with console_host(quiet=as_json, preview=preview) as host, hint_to_resume(options.out):
         report = launch(request, options, host, tuple(notices), workers=workers)
     return Answer(report, report_text(report, options.out))

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .errors import LowpeakError
+from .errors import LowpeakError, SaveFailed
 from .events import Event
 from .files import RunFiles, replacing
 from .units import format_gib, format_seconds
@@ -54,9 +54,7 @@ class ConsoleHost:
     def emit(self, event: Event) -> None:
         """Show one event."""
         if event.kind == "preview":
-            if self._preview is not None:
-                with replacing(self._preview) as partial:
-                    partial.write_bytes(base64.b64decode(event.picture))
+            self._show_preview(event)
             return
         if event.phase != self._phase:
             self._end_bar()
@@ -72,6 +70,17 @@ class ConsoleHost:
     def close(self) -> None:
         """Take the bar away."""
         self._end_bar()
+
+    def _show_preview(self, event: Event) -> None:
+        """Write the picture; the first that cannot be written is the last, the run goes on."""
+        if self._preview is None:
+            return
+        try:
+            with replacing(self._preview) as partial:
+                partial.write_bytes(base64.b64decode(event.picture))
+        except SaveFailed as failure:
+            self._say(f"no more previews: {failure.path}: {failure.detail}")
+            self._preview = None
 
     def _show_progress(self, event: Event) -> None:
         lasted_seconds = time.monotonic() - self._phase_began_seconds

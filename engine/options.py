@@ -127,15 +127,28 @@ def check_disk(request: Request, options: RunOptions) -> None:
         raise DoesNotFit([Shortage("disk", "sample_high", need, free)])
 
 
-def make_folder(folder: Path) -> None:
+def check_outputs(request: Request, options: RunOptions, preview: Path | None = None) -> None:
+    """Make the folders of a run's files. Raises RequestError where the video or the preview
+    picture cannot be, DoesNotFit for a full disk."""
+    make_folder(options.out.parent)
+    if preview is not None:
+        if preview.is_dir():
+            raise RequestError(f"{preview} is a folder that exists", field="preview")
+        if preview.resolve() == options.out.resolve():
+            raise RequestError(f"{preview} is the video itself", field="preview")
+        make_folder(preview.parent, field="preview")
+    check_disk(request, options)
+
+
+def make_folder(folder: Path, field: str = "out") -> None:
     """The folder of the video. Raises RequestError where there can be none, or nothing in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as refused:
-        raise RequestError(f"{folder} cannot be made: {refused}", field="out") from refused
+        raise RequestError(f"{folder} cannot be made: {refused}", field=field) from refused
     try:
         TemporaryFile(dir=folder).close()  # refused now, not after the first pass
     except OSError as refused:
         raise RequestError(
-            f"{folder} cannot be written to: {refused.strerror}", field="out"
+            f"{folder} cannot be written to: {refused.strerror}", field=field
         ) from refused

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
+from lowpeak import cli
 from lowpeak.engine.console import ConsoleHost, console_host, console_progress, measured_line
 from lowpeak.engine.events import Event, Host
 from lowpeak.engine.units import GIB
@@ -82,3 +85,30 @@ def test_work_of_unknown_length_has_a_bar_and_a_name(
         progress(2, 0, "caf\u00e9-" + "x" * 40)
     shown = capsys.readouterr().err
     assert "verify ..." in shown and "xxx" in shown and "caf\u00e9" not in shown
+
+
+def test_a_preview_that_cannot_be_written_is_said_once_and_stops_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "now.jpg"
+    host = ConsoleHost(preview=target)
+    host.emit(Event("preview", "sample_high", picture="AAAA"))
+    assert target.read_bytes() == bytes(3)
+    target.unlink()
+    target.mkdir()  # in its place since
+    for _ in range(2):
+        host.emit(Event("preview", "sample_high", picture="AAAA"))
+    assert capsys.readouterr().err.count("no more previews") == 1
+    assert [item.name for item in tmp_path.iterdir()] == ["now.jpg"]
+
+
+def test_where_a_preview_cannot_be_is_said_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("folder", "v.mp4", "file/now.jpg"):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        (tmp_path / "file").write_text("")
+        code = cli.run(["generate", "--json", "--prompt", "", "--checkpoint", str(tmp_path),
+                        "--out", str(tmp_path / "v.mp4"), "--preview", str(tmp_path / name),
+                       ])  # fmt: skip
+        assert code == 2 and json.loads(capsys.readouterr().out)["field"] == "preview"
