@@ -257,7 +257,8 @@ def generate(
     )  # fmt: skip
     check_files(request, options)
     check_outputs(request, options, preview)
-    with console_host(quiet=as_json, preview=preview) as host, hint_to_resume(options.out):
+    hint = hint_to_resume(options.out, resume)
+    with console_host(quiet=as_json, preview=preview) as host, hint:
         report = launch(request, options, host, tuple(notices), workers=workers)
     return Answer(report, report_text(report, options.out))
 

@@ -143,15 +143,30 @@ def console_host(*, quiet: bool = False, preview: Path | None = None) -> Iterato
 
 
 @contextmanager
-def hint_to_resume(out: Path) -> Iterator[None]:
-    """Say how to go on when the body fails and left something to go on from."""
+def hint_to_resume(out: Path, resume: Path | None = None) -> Iterator[None]:
+    """Say how to go on when the body fails and left something to go on from.
+
+    What lay there before is another run's, unless it is the one that is resumed.
+    """
+    files = RunFiles(out)
+    own = resume is not None and RunFiles.of(resume).report == files.report
+    before = _written(files.report)
     try:
         yield
     except LowpeakError:
-        files = RunFiles(out)
-        if files.report.is_file() and files.kept():
+        now = _written(files.report)
+        if now is not None and (own or now != before) and files.kept():
             say(f"to go on from what was kept: lowpeak generate --resume {files.report} ...")
         raise
+
+
+def _written(file: Path) -> tuple[int, int] | None:
+    """What tells a file from one that was written anew in its place; None without a file."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def report_text(report: Mapping[str, Any], out: Path) -> str:

@@ -12,7 +12,7 @@ from lowpeak import cli
 from lowpeak.engine import options
 from lowpeak.engine.console import hint_to_resume
 from lowpeak.engine.errors import DoesNotFit, SaveFailed
-from lowpeak.engine.files import RunFiles
+from lowpeak.engine.files import RunFiles, write_json
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.options import RunOptions, check_disk
 from lowpeak.engine.request import Request
@@ -57,3 +57,23 @@ def test_no_way_on_is_offered_where_nothing_was_kept(
     with pytest.raises(SaveFailed), hint_to_resume(tmp_path / "v.mp4"):
         raise SaveFailed(tmp_path / "v.mp4", "full", frames=0)
     assert capsys.readouterr().err == "", "a report alone is nothing to go on from"
+
+
+def test_what_an_earlier_run_kept_is_not_offered_after_another_run_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "v.mp4"
+    files = RunFiles(out)
+    files.report.write_text("{}")
+    files.latents.write_text("x")
+    for resume, rewritten, offered in (
+        (None, False, False),
+        (tmp_path / "other.mp4", False, False),
+        (files.report, False, True),
+        (None, True, True),
+    ):
+        with pytest.raises(SaveFailed), hint_to_resume(out, resume):
+            if rewritten:
+                write_json(files.report, {})
+            raise SaveFailed(out, "full", frames=0)
+        assert ("--resume" in capsys.readouterr().err) is offered
