@@ -7,8 +7,10 @@ peaks are its own, and an out-of-memory is tried again more lightly. On a CPU on
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from .checkpoint.header import read_header
 from .events import Host
 from .files import RunFiles
 from .forecast import read_facts
@@ -36,6 +38,13 @@ def parts_ahead(request: Request, options: RunOptions) -> list[str]:
     return kinds
 
 
+def check_part(path: Path) -> None:
+    """Read the headers of a part, file or folder. CheckpointError for a file that is cut short."""
+    for file in sorted(path.glob("*.safetensors")) if path.is_dir() else [path]:
+        if file.suffix == ".safetensors":
+            read_header(file)
+
+
 def generate(
     request: Request,
     options: RunOptions,
@@ -46,11 +55,11 @@ def generate(
 ) -> dict[str, Any]:
     """Run a request; gives its report, JSON-ready. workers: None decides by the device.
 
-    A part that it will need and that is nowhere is a CheckpointError before anything runs. Raises
-    any LowpeakError; WorkerDied (exit code 5) when every retry failed.
+    A part that it will need and that is nowhere, or cut short, is a CheckpointError before anything
+    runs. Raises any LowpeakError; WorkerDied (exit code 5) when every retry failed.
     """
     for kind in parts_ahead(request, options):
-        find_part(options.checkpoint, kind)  # said now, not after minutes of sampling
+        check_part(find_part(options.checkpoint, kind))  # said now, not after minutes of sampling
     if workers is None:
         workers = options.device != "cpu" and read_snapshot().capability is not None
     if not workers:

@@ -38,6 +38,19 @@ def test_a_part_that_is_nowhere_is_said_before_anything_runs(
     assert not host.events and not list(folder.glob("v.*"))
 
 
+@pytest.mark.parametrize("workers", [True, False])
+def test_a_part_that_is_cut_short_is_said_before_anything_runs(
+    folder: Path, tmp_path: Path, workers: bool
+) -> None:
+    file = folder / OWN_NAMES["audio_vae"] / "model.safetensors"
+    header = b'{"x":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}'
+    file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(12))
+    options, host = RunOptions(folder, folder / "v.mp4", device="cpu"), QuietHost()
+    with pytest.raises(CheckpointError, match=r"truncated file; file .*audio_vae"):
+        generate(LIGHT, options, host, workers=workers)
+    assert not host.events
+
+
 def test_only_what_is_ahead_is_looked_for(tmp_path: Path) -> None:
     def ahead(request: Request = LIGHT, **changes: object) -> list[str]:
         options = RunOptions(tmp_path, tmp_path / "v.mp4", **changes)  # type: ignore[arg-type]
