@@ -23,7 +23,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from .errors import LowpeakError
+from .errors import LowpeakError, SaveFailed
 from .events import Event, Host
 from .files import write_json
 from .learning import home
@@ -79,8 +79,7 @@ def find_factors(models: ModelSet, folder: Path | None = None) -> PreviewFactors
         found = _read(kept)
         if found is None:
             found = fit_to_decoder(models, file.config.blocks)
-            numbers = {"weights": found.weights.tolist(), "offset": found.offset.tolist()}
-            write_json(kept, numbers)
+            _keep(kept, found)
     except LowpeakError as refused:
         log.warning("no previews: %s", refused)
         return None
@@ -108,6 +107,14 @@ def decoder_identity(file: VideoVaeFile) -> str:
         words = f"{files[path].header_sha256} {status.st_size} {status.st_mtime_ns}"
         digest.update(words.encode())
     return digest.hexdigest()[:32]
+
+
+def _keep(file: Path, found: PreviewFactors) -> None:
+    numbers = {"weights": found.weights.tolist(), "offset": found.offset.tolist()}
+    try:
+        write_json(file, numbers)
+    except SaveFailed as refused:  # the next run fits them again
+        log.warning("factors of previews are not kept: %s", refused)
 
 
 def _read(file: Path) -> PreviewFactors | None:

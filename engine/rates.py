@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 import os
 import platform
 import statistics
@@ -27,6 +28,7 @@ from .units import MIB
 if TYPE_CHECKING:
     import torch
 
+log = logging.getLogger(__name__)
 FILE = "rates.json"
 VERSION = 1
 LINK_BYTES = 432 * MIB  # about a block
@@ -119,7 +121,10 @@ def measure_rates(
     if disk is not None:
         read = "block files" if real else "a file made for it"
         found["disk"][disk_key(place)] = {"bytes_per_second": disk, "date": date, "read": read}
-    keep_rates(found)
+    try:
+        keep_rates(found)
+    except OSError as refused:  # what was measured is told all the same
+        log.warning("rates are not kept: %s; LOWPEAK_HOME names another folder", refused)
     return found
 
 

@@ -135,3 +135,10 @@ def test_the_command_line_rewrites_a_file(checkpoint: Path, tmp_path: Path) -> N
     assert event_from(event.as_json()) == event  # from a worker it comes the same way
     notice = Event("notice", "", "between two phases")
     assert event_from(notice.as_json()) == notice
+
+
+def test_factors_that_cannot_be_kept_are_used_all_the_same(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert find_factors(open_models(checkpoint, "cpu"), tmp_path / "file" / "previews") is not None

@@ -87,3 +87,15 @@ def test_small_files_do_not_stand_for_a_disk(
     found = rates.measure_rates(torch.device("cpu"), "", tmp_path / "elsewhere", [small])
     assert [entry["bytes_per_second"] for entry in found["disk"].values()] == [5e9]
     assert known_rates()["disk"] == found["disk"] and found["link"] == {}
+
+
+def test_rates_that_cannot_be_kept_are_told_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    torch = pytest.importorskip("torch")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LOWPEAK_HOME", str(tmp_path / "file" / "home"))
+    monkeypatch.setattr(rates, "made_file_rate", lambda folder: 5e9)
+    found = rates.measure_rates(torch.device("cpu"), "", tmp_path)
+    assert [entry["bytes_per_second"] for entry in found["disk"].values()] == [5e9]
+    assert "LOWPEAK_HOME" in caplog.text
