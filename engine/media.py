@@ -254,7 +254,8 @@ class VideoWriter:
             raise self._give_up(failure, 0, []) from failure
         track.abandon()
         whole = sum(1 for _ in track.encoded_frames())
-        raise self._give_up(failure, whole, [self._keep_stage(track)]) from failure
+        kept = [self._keep_stage(track)] if whole else []
+        raise self._give_up(failure, whole, kept) from failure
 
     def _keep_stage(self, track: VideoTrack | PictureFolder) -> Path:
         if isinstance(track, PictureFolder):

@@ -111,6 +111,7 @@ class VideoTrack:
         self.pending: deque[tuple[int, Frames]] = deque()
         self.frames = 0
         self._written: set[int] = set()
+        self._begun = False  # a packet, and so the header before it, is in the file
         self._form, self._fps = form, fps
         self._container = av.open(
             str(path), "w", format=form.container, options=dict(form.stage_options)
@@ -140,7 +141,10 @@ class VideoTrack:
 
     def abandon(self) -> None:
         """End the file as far as it goes; an encoder or a disk that failed may fail again."""
-        for attempt in (lambda: self._mux(self._stream.encode(None)), self._container.close):
+        attempts = [self._container.close]
+        if self._begun:  # libav crashes over a packet whose file's header was refused
+            attempts.insert(0, lambda: self._mux(self._stream.encode(None)))
+        for attempt in attempts:
             try:
                 attempt()
             except (av.FFmpegError, OSError, ValueError) as failure:
@@ -173,6 +177,7 @@ class VideoTrack:
         for packet in packets:
             index = round(packet.pts * packet.time_base * self._fps)
             self._container.mux(packet)
+            self._begun = True
             self._written.add(index)
         while self.pending and self.pending[0][0] in self._written:
             self._written.discard(self.pending.popleft()[0])
@@ -271,9 +276,13 @@ class PictureFolder:
             info = PngImagePlugin.PngInfo()
             for key, value in self._metadata.items() if not self.frames else ():
                 info.add_text(key, value)
+            name = self.path / f"{self.frames + 1:06d}.png"
+            try:
+                Image.fromarray(frame).save(name, pnginfo=info, compress_level=4)
+            except OSError:
+                name.unlink(missing_ok=True)  # half a picture is none
+                raise
             self.frames += 1
-            name = self.path / f"{self.frames:06d}.png"
-            Image.fromarray(frame).save(name, pnginfo=info, compress_level=4)
 
     def finish(self, audio: NDArray[np.float32] | None, rate_hz: int) -> None:
         if audio is not None:

@@ -204,3 +204,32 @@ def test_a_decode_after_a_failed_save_only_saves(
     assert [s["codec"] for s in probe(out)["streams"]] == ["h264", "aac"]
     start(out, seed=1)
     assert asked == ["video", "video"]
+
+
+@pytest.mark.parametrize(
+    ("codec", "name", "limit_bytes", "kept"),
+    [("h264", "clip.mp4", 0, []), ("png", "clip", 5000, ["clip.frames"]), ("png", "clip", 0, [])],
+)
+def test_a_disk_that_is_full_from_the_start_or_within_a_picture_is_reported(
+    tmp_path: Path, codec: str, name: str, limit_bytes: int, kept: list[str]
+) -> None:
+    """libav crashed over a packet after a refused header; half a PNG could not be read back."""
+    script = f"""
+import resource, signal
+import numpy as np
+from lowpeak.engine.errors import SaveFailed
+from lowpeak.engine.media import VideoWriter
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit_bytes}, {limit_bytes}))
+noise = np.random.default_rng(0).integers(0, 255, (60, 256, 256, 3), dtype=np.uint8)
+noise[:4] = 0
+try:
+    with VideoWriter({str(tmp_path / name)!r}, 256, 256, codec={codec!r}) as writer:
+        writer.write_frames(noise)
+except SaveFailed as failure:
+    print(failure.frames, *failure.saved)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["4" if kept else "0", *(str(tmp_path / item) for item in kept)]
+    assert names(tmp_path) == kept
