@@ -14,6 +14,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from .errors import CheckpointError, DoesNotFit, RequestError, Shortage
+from .files import RunFiles
 from .planner.adapters import MODES
 from .request import Request
 
@@ -116,12 +117,15 @@ def check_files(request: Request, options: RunOptions) -> None:
 
 def check_disk(request: Request, options: RunOptions) -> None:
     """Raise DoesNotFit where not even the latents could be kept, before anything is sampled."""
-    size = request.geometry
+    size, files = request.geometry, RunFiles(options.out)
     latents = 4 * (
         VIDEO_CHANNELS * size.latent_frames * size.latent_height * size.latent_width
         + AUDIO_VALUES * size.audio_latents
     )
-    need = 2 * latents + SPARE_BYTES  # both passes; conditioning, report and video are smaller
+    passes = 2  # conditioning, report and video are smaller
+    if options.resume is not None and RunFiles.of(options.resume).report == files.report:
+        passes = 0 if files.latents.exists() else 1 if files.first_pass.exists() else 2
+    need = passes * latents + SPARE_BYTES
     free = shutil.disk_usage(options.out.parent).free
     if free < need:
         raise DoesNotFit([Shortage("disk", "sample_high", need, free)])

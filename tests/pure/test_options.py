@@ -77,3 +77,22 @@ def test_what_an_earlier_run_kept_is_not_offered_after_another_run_failed(
                 write_json(files.report, {})
             raise SaveFailed(out, "full", frames=0)
         assert ("--resume" in capsys.readouterr().err) is offered
+
+
+def test_a_resumed_run_needs_no_room_for_what_it_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Request(Geometry(1344, 768, 243))
+    latents = 4 * (24 * 72 * 48 * 84 + 64 * 405)
+    files = RunFiles(tmp_path / "v.mp4")
+    asked = RunOptions(checkpoint=tmp_path, out=files.video, resume=files.report)
+    for kept, passes in ((None, 2), (files.first_pass, 1), (files.latents, 0)):
+        if kept is not None:
+            kept.write_text("x")
+        for free in (passes * latents + (1 << 20) - 1, passes * latents + (1 << 20)):
+            monkeypatch.setattr(options.shutil, "disk_usage", lambda path, f=free: Usage(0, 0, f))
+            if free % 2:
+                with pytest.raises(DoesNotFit):
+                    check_disk(request, asked)
+            else:
+                check_disk(request, asked)
