@@ -41,6 +41,7 @@ from .cli_base import (
     check_checkpoint,
     command,
     find_checkpoint,
+    written,
 )
 from .cli_bench import bench
 from .cli_models import models
@@ -182,6 +183,7 @@ def optimize(
 # --- run -----------------------------------------------------------------------------------------
 @command(app, "generate")
 def generate(
+    context: typer.Context,
     out: Annotated[Path | None, typer.Option(help="The video, V.mp4.")] = None,
     prompt: Annotated[str | None, typer.Option(help="Taken verbatim; may be empty.")] = None,
     prompt_file: Annotated[Path | None, typer.Option(help="UTF-8 text instead.")] = None,
@@ -229,6 +231,7 @@ def generate(
     from .engine.launch import generate as launch
     from .engine.options import SUFFIXES, RunOptions, check_files, check_outputs
     from .engine.resume import read_request
+    from .engine.resumed import SETTINGS, check_settings
 
     text = read_prompt(prompt, prompt_file, required=resume is None)
     notices: list[str] = []
@@ -240,6 +243,7 @@ def generate(
     }
     if resume is not None:
         saved = read_request(resume, prompt=text, refine_steps=refine_steps)
+        check_settings(saved, written(context, SETTINGS))
         request = replace(saved, **named)
     else:
         request, notices = build_request(

@@ -10,7 +10,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -120,6 +120,15 @@ def build_request(
     for notice in notices:
         print(f"lowpeak: {ascii_only(notice)}", file=sys.stderr)
     return Request(geometry=geometry, **settings), notices
+
+
+def written(context: typer.Context, names: Iterable[str]) -> dict[str, Any]:
+    """Options of `names` that stand on the command line, with their values; no default is one."""
+    return {
+        name: context.params[name]
+        for name in names
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    }
 
 
 def find_checkpoint(given: Path | None) -> Path:

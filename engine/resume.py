@@ -18,7 +18,7 @@ from .errors import RequestError
 from .files import REPORT_TAIL, RunFiles, SampledLatents, load_latents, load_tensors, save_tensors
 from .geometry import Geometry
 from .request import Request
-from .resumed import acting_loras, check_loras, require_loras
+from .resumed import acting_loras, check_loras, check_media, require_loras
 
 if TYPE_CHECKING:
     from .report import RunReport
@@ -70,9 +70,10 @@ def read_request(
     file, data = _read_report(named)
     try:
         asked: Mapping[str, Any] = data["request"]
+        kept = asked.get("prompt")
         request = Request(
             Geometry(int(asked["width"]), int(asked["height"]), int(asked["frames"])),
-            prompt=str(asked.get("prompt", "")) if prompt is None else prompt,
+            prompt=str(kept or "") if prompt is None else prompt,
             quality=str(asked["quality"]),
             seed=int(asked["seed"]),
             base_steps=asked["base_steps"],
@@ -81,6 +82,12 @@ def read_request(
         )
     except (ValueError, KeyError, TypeError) as damage:
         raise RequestError(f"{file} is no report of a run: {damage}", field="resume") from damage
+    if None not in (kept, prompt) and kept != prompt:
+        raise RequestError(
+            f"another prompt than the one kept in {file}: leave --prompt out, or start anew "
+            "without --resume",
+            field="prompt",
+        )
     return request if refine_steps is None else replace(request, refine_steps=refine_steps)
 
 
@@ -89,7 +96,7 @@ def load_saved(request: Request, named: Path | None, *, prompt_given: bool = Tru
 
     prompt_given: the request's prompt is the real one, so it can be encoded again. Raises
     RequestError when nothing was kept, when what is left needs a prompt, a file or a LoRA again,
-    and for LoRAs that are not those of the run.
+    and for LoRAs or pictures that are not those of the run.
     """
     if named is None:
         return Saved(run_id=uuid.uuid4().hex)
@@ -99,6 +106,7 @@ def load_saved(request: Request, named: Path | None, *, prompt_given: bool = Tru
         run_id=str(report.get("run_id", "")), asked=report.get("request", {}),
         lora=report.get("lora", []),
     )  # fmt: skip
+    check_media(request, saved.asked)
     check_loras(request, saved.lora)
     saved.latents = _latents(files.latents, saved.run_id, settings_of(request, saved.lora))
     if saved.latents is None:

@@ -207,3 +207,59 @@ def test_a_disk_that_fills_up_in_the_second_pass_takes_nothing_away(
     )
     expected = json.loads(RunFiles(sampled).report.read_text())["latents_sha256"]
     assert resumed.latents_sha256 == expected
+
+
+ASKED = ["--width", "256", "--height", "256", "--frames", "22", "--base-steps", "2",
+         "--refine-steps", "1", "--seed", "3", "--keep-prompt"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stopped(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a light run of ASKED that stopped after its first pass."""
+    out = tmp_path_factory.mktemp("stopped") / "v.mp4"
+    given = ["--prompt", "a fox", "--stop-after", "first", "--out", str(out)]
+    assert cli.run(["generate", *command_on(checkpoint), *ASKED, *given]) == 0
+    return RunFiles(out).report
+
+
+def command_on(checkpoint: Path) -> list[str]:
+    return ["--checkpoint", str(checkpoint), "--device", "cpu", "--in-process"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("--width 640", "--width 256, now asked is --width 640"),
+        ("--seed 99 --single-pass", "--two-pass, --seed 3, now asked is --single-pass, --seed 99"),
+        ("--seed 0", "--seed 3, now asked is --seed 0"),  # the default, but written
+        ("--quality max", "--quality light, now asked is --quality max"),
+        ("--seconds 2", "--seconds 0.916667, now asked is --seconds 2"),
+        ("--frames 39", "--frames 22, now asked is --frames 39"),
+        ("--base-steps 8", "--base-steps 2, now asked is --base-steps 8"),
+        ("--prompt whale", "another prompt"),
+        ("--first-frame {file}", "no first frame"),
+        ("--reference {file} --reference {file}", "has 0 references, now given are 2"),
+    ],
+)
+def test_an_option_that_would_make_another_first_pass_is_refused(
+    checkpoint: Path, stopped: Path, capsys: pytest.CaptureFixture[str], given: str, said: str
+) -> None:
+    before = stopped.read_bytes()
+    more = ["--resume", str(stopped), *given.format(file=stopped).split()]
+    assert cli.run(["generate", *command_on(checkpoint), *more]) == 2
+    told = capsys.readouterr().err
+    assert said in told and "start anew without --resume" in told
+    assert stopped.read_bytes() == before
+
+
+def test_options_that_say_what_was_saved_or_may_change_are_taken(
+    checkpoint: Path, stopped: Path, tmp_path: Path
+) -> None:
+    same = ["--width", "260", "--height", "256", "--seconds", "0.9", "--quality", "light",
+            "--two-pass", "--base-steps", "2", "--seed", "3", "--prompt", "a fox",
+            "--ram-gib", "64"]  # fmt: skip
+    more = [*command_on(checkpoint), "--refine-steps", "3", "--stop-after", "sample"]
+    out = tmp_path / "other.mp4"
+    assert cli.run(["generate", "--resume", str(stopped), "--out", str(out), *same, *more]) == 0
+    phases = json.loads(RunFiles(out).report.read_text())["phases"]
+    assert [(item["phase"], item["measured"]["steps"]) for item in phases] == [("sample_high", 3)]
