@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from ..engine.request import Request
 from ..engine.units import GIB
 from .engine_seam import Conditions, Decoded, Latents, Pictures, Sampled
 from .handles import ModelHandle
+from .teaching import known_margins, teaching
 
 SNAPSHOT_SECONDS = 2.0  # a panel that asks again sooner gets the same machine
 DECODE_REPORT = ("phases", "notices", "audio_health")  # the rest is the sampling node's to say
@@ -273,10 +274,10 @@ class LocalEngine:
         from ..engine.session import Session
         from ..engine.versions import read_versions
 
-        machine, plan = self._capped(model), {}
+        started_unix, machine, plan = time.time(), self._capped(model), {}
         host.release_memory(machine.vram_total_bytes)
         machine = self._capped(model)
-        on_card = models.device.type == "cuda"
+        on_card, learns = models.device.type == "cuda", self._learns(models.device.type)
 
         def plan_for(facts: ModelFacts) -> dict[str, Any]:
             return forecast_for_run(
@@ -285,7 +286,7 @@ class LocalEngine:
                 facts,
                 models.device.type,
                 process_bytes=resident_bytes(),
-                margins=_margins(machine) if on_card else None,
+                margins=known_margins(machine) if learns else None,
             )
 
         try:
@@ -303,9 +304,17 @@ class LocalEngine:
         )  # fmt: skip
         if must_fit:
             host.describe(report.request, plan)
-        with Session(models.device, host, report, phase_forecasts(plan or {"phases": ()})) as open_:
+        recorded = teaching(report, request, machine, started_unix, host)
+        with (
+            recorded if learns else nullcontext(),
+            Session(models.device, host, report, phase_forecasts(plan or {"phases": ()})) as open_,
+        ):
             open_.plan = plan
             yield open_
+
+    def _learns(self, device_type: str) -> bool:
+        """Whether stages read and write this machine's history: a CPU has no times to learn."""
+        return device_type == "cuda"
 
     def _models(self, checkpoint: Path) -> Any:
         from ..engine.device import choose_device
@@ -344,14 +353,6 @@ def decode_request(latents: Latents) -> Request:
     frames, height, width = latents.video.shape[2:]
     geometry = Geometry(width * 16, height * 16, (frames - 2) // 5 * 17 + 5)
     return Request(geometry, quality=DECODE_QUALITY)
-
-
-def _margins(machine: HardwareSnapshot) -> Mapping[str, int]:
-    """Bytes that this machine's earlier runs ask to keep free."""
-    from ..engine.learning import learned_margins
-    from ..engine.planner.calibration import choose_calibration
-
-    return learned_margins(machine, choose_calibration(machine))
 
 
 def _new(report: Mapping[str, Any]) -> dict[str, Any]:
