@@ -2,6 +2,7 @@
 
     LowpeakError
     +-- RequestError        the request is wrong, or the options contradict each other
+    |   +-- SilentSound     a reference in which nothing is heard
     +-- CheckpointError     a model file is missing, damaged, or of another kind
     +-- DoesNotFit          the plan needs more memory or disk than there is
     +-- KernelUnavailable   no implementation of an operation can run here
@@ -43,6 +44,10 @@ class RequestError(LowpeakError):
     def __init__(self, message: str, *, field: str = "") -> None:
         super().__init__(message)
         self.field = field
+
+
+class SilentSound(RequestError):
+    """A reference sound without any sample but zero; a video goes on without it."""
 
 
 class CheckpointError(LowpeakError):

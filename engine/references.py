@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from .errors import RequestError
+from .errors import RequestError, SilentSound
 from .geometry import AUDIO_SAMPLE_RATE_HZ, CANVAS_STEP_PX, FRAMES_PER_SECOND
 from .media_read import read_image
 from .media_reference import has_sound, kind_of, read_reference_sound, read_reference_video
@@ -86,13 +86,17 @@ def _load(
         return ReferenceMedia(kind, sound=read_reference_sound(file, target_frames))
     frames, sound = read_reference_video(file, target_frames), None
     if has_sound(file):
-        try:
-            sound = read_reference_sound(file, target_frames)
-        except RequestError as refused:
-            if "silent" not in str(refused):
-                raise
-            notice(f"{file}: its sound is silent and is left out")
+        sound = _heard(lambda: read_reference_sound(file, target_frames), file, notice)
     return ReferenceMedia(kind, frames, sound)
+
+
+def _heard(make: Callable[[], Tensor], video: str, notice: Callable[[str], None]) -> Tensor | None:
+    """The sound of a video; None, with a notice, when it is silent."""
+    try:
+        return make()
+    except SilentSound:
+        notice(f"{video}: its sound is silent and is left out")
+        return None
 
 
 def picture_reference(picture: Image.Image) -> ReferenceMedia:
@@ -138,17 +142,26 @@ def sample_moments(count: int) -> tuple[list[int], list[float]]:
 
 
 def media_reference(
-    kind: str, frames: Tensor | None, sound: tuple[Tensor, int] | None, target_frames: int
+    kind: str,
+    frames: Tensor | None,
+    sound: tuple[Tensor, int] | None,
+    target_frames: int,
+    notice: Callable[[str], None],
+    *,
+    name: str,
 ) -> ReferenceMedia:
     """A reference from tensors: frames [n, H, W, 3] float in 0..1 at 24 a second, or uint8; sound
-    (samples [channels, m], rate in hertz). Raises RequestError as `load_references` does."""
+    (samples [channels, m], rate in hertz). name: what notices call it. Raises RequestError as
+    `load_references` does."""
     from .sampling.conditions import fit_reference_video, fit_sound
 
     if frames is not None and frames.dtype != torch.uint8:
         frames = (frames.float() * 255).round().clamp(0, 255).to(torch.uint8)
-    samples = None
-    if sound is not None:
-        samples = fit_sound(at_rate(*sound), target_frames)
+
+    def samples() -> Tensor:
+        assert sound is not None
+        return fit_sound(at_rate(*sound), target_frames)
+
     if kind == "image":
         assert frames is not None
         return picture_reference(Image.fromarray(frames[0].numpy()))
@@ -157,20 +170,22 @@ def media_reference(
         if len(frames) < 2:
             raise RequestError("a reference video holds 1 frame: give a picture", field="videos")
         fitted = fit_reference_video(frames.numpy(), FRAMES_PER_SECOND, target_frames)
-        return ReferenceMedia(kind, torch.from_numpy(np.ascontiguousarray(fitted)), samples)
-    return ReferenceMedia(kind, sound=samples)
+        heard = None if sound is None else _heard(samples, name, notice)
+        return ReferenceMedia(kind, torch.from_numpy(np.ascontiguousarray(fitted)), heard)
+    return ReferenceMedia(kind, sound=samples())
 
 
 def at_rate(samples: Tensor, rate_hz: int) -> Tensor:
-    """Sound [channels, m] at 32 kHz, at most two channels; resampled by the media library."""
+    """Sound [channels, m] at 32 kHz, at most two channels; resampled by the media library, which
+    gives nothing for less than its filter's length."""
     import av
 
     samples = samples[:2].float()
-    if rate_hz == AUDIO_SAMPLE_RATE_HZ:
+    if rate_hz == AUDIO_SAMPLE_RATE_HZ or not samples.numel():
         return samples
     layout = "mono" if samples.shape[0] == 1 else "stereo"
     frame = av.AudioFrame.from_ndarray(samples.numpy(), format="fltp", layout=layout)
     frame.sample_rate = rate_hz
     resampler = av.AudioResampler(format="fltp", layout=layout, rate=AUDIO_SAMPLE_RATE_HZ)
     parts = [item.to_ndarray() for piece in (frame, None) for item in resampler.resample(piece)]
-    return torch.from_numpy(np.concatenate(parts, axis=1))
+    return torch.from_numpy(np.concatenate(parts, axis=1)) if parts else samples[:, :0]

@@ -147,10 +147,13 @@ class LocalEngine:
 
         models = self._models(model.checkpoint)
         media: tuple[Any, ...] = ()
+        said: list[str] = []
         if pictures.images or pictures.videos or pictures.sounds:
             with_reference_transformer(models)  # says so at once when there is none
-            media = media_of(pictures, request.geometry.frames)
+            media = media_of(pictures, request.geometry.frames, said.append)
         with self._session(model, models, request, host, must_fit=False) as session:
+            for notice in said:
+                session.notice(notice)
             fitted = _fitted(request.geometry, pictures, session.notice)
             sees = ConditionEncoder(models.folder, models.device, host.is_cancelled)
             with closing(sees), models.text_encoder(session.placement("encode")) as encoder:

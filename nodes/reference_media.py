@@ -6,7 +6,7 @@ Core's form of a reference is a mapping with `kind` (image, video, video_audio, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..engine.errors import RequestError
@@ -15,8 +15,11 @@ from .engine_seam import Pictures
 SOUND_KINDS = ("audio", "video_audio")
 
 
-def media_of(pictures: Pictures, target_frames: int) -> tuple[Any, ...]:
-    """Pictures, then videos, then sounds, fitted. Raises RequestError for too many or bad ones."""
+def media_of(
+    pictures: Pictures, target_frames: int, notice: Callable[[str], None]
+) -> tuple[Any, ...]:
+    """Pictures, then videos, then sounds, fitted. notice: is told what is left out. Raises
+    RequestError for too many or bad ones."""
     from ..engine.references import media_reference
     from ..engine.sampling.conditions import check_references
 
@@ -25,7 +28,10 @@ def media_of(pictures: Pictures, target_frames: int) -> tuple[Any, ...]:
     given += [("audio", None, sound) for sound in pictures.sounds]
     keyframes = sum(item is not None for item in (pictures.first_frame, pictures.last_frame))
     check_references([kind for kind, _, _ in given], keyframes=keyframes)
-    return tuple(media_reference(*item, target_frames) for item in given)
+    return tuple(
+        media_reference(*item, target_frames, notice, name=f"reference {number}")
+        for number, item in enumerate(given, 1)
+    )
 
 
 def references_out(encoded: Sequence[Any]) -> tuple[Mapping[str, Any], ...]:

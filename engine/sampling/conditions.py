@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from ..errors import RequestError
+from ..errors import RequestError, SilentSound
 from ..geometry import (
     AUDIO_SAMPLE_RATE_HZ,
     CANVAS_STEP_PX,
@@ -216,7 +216,7 @@ def slot_starts(first: int, last: int, fps: float) -> NDArray[np.int64]:
 def fit_sound(samples: Tensor, target_frames: int) -> Tensor:
     """Reference sound [1 or 2, n] at 32 kHz -> stereo [2, m] float32, at most the target's length.
 
-    Raises RequestError for other shapes, values that are not finite, and silence.
+    Raises RequestError for other shapes and values that are not finite, SilentSound for silence.
     """
     if samples.ndim != 2 or samples.shape[0] not in (1, 2):
         raise RequestError(
@@ -228,7 +228,7 @@ def fit_sound(samples: Tensor, target_frames: int) -> Tensor:
     if not bool(samples.isfinite().all()):
         raise RequestError("reference sound holds values that are not finite", field="references")
     if not samples.numel() or not bool(samples.any()):
-        raise RequestError("a reference sound is silent", field="references")
+        raise SilentSound("a reference sound is silent", field="references")
     return samples.expand(2, -1).contiguous()
 
 

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from lowpeak.engine import references
 from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
-from lowpeak.engine.errors import Cancelled, CheckpointError, RequestError
+from lowpeak.engine.errors import Cancelled, CheckpointError, RequestError, SilentSound
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.models import ModelSet, lora_shapes
@@ -28,6 +28,7 @@ from lowpeak.nodes.convert import conditioning_in, conditioning_out
 from lowpeak.nodes.engine_seam import Conditions, Latents, Pictures
 from lowpeak.nodes.handles import LoraHandle, ModelHandle, file_identity
 from lowpeak.nodes.local_engine import LocalEngine
+from lowpeak.nodes.reference_media import media_of
 from lowpeak.nodes.sample import complete
 
 SIZE = Geometry(256, 256, 22)
@@ -135,6 +136,24 @@ def test_references_pass_through_core_conditioning_to_their_own_transformer(
         engine.encode(model, asked, pictures, Quiet())
     with pytest.raises(RequestError, match="reference transformer"):
         engine.sample(model, run, given, Quiet(), lambda first: None)
+
+
+@pytest.mark.parametrize("samples", [0, 10, 48_000])
+def test_a_videos_silent_sound_is_left_out_and_a_silent_file_refused(samples: int) -> None:
+    frames, silent = torch.rand(22, 32, 32, 3), (torch.zeros(2, samples), 48_000)
+    heard = ((torch.rand(2, 48_000) - 0.5), 48_000)
+    said: list[str] = []
+    pictures = Pictures(videos=((frames, silent), (frames, heard), (frames, None)))
+    first, second, third = media_of(pictures, 22, said.append)
+    assert first.kind == "video" and first.frames is not None and first.sound is None
+    assert second.sound is not None and third.sound is None
+    assert said == ["reference 1: its sound is silent and is left out"]
+    alone = Pictures(videos=((frames, None),), sounds=(silent,))
+    with pytest.raises(SilentSound, match="silent"):
+        media_of(alone, 22, said.append)
+    broken = Pictures(videos=((frames, (torch.full((2, 99), torch.nan), 32_000)),))
+    with pytest.raises(RequestError, match="not finite"):
+        media_of(broken, 22, said.append)
 
 
 def test_a_graphs_stages_agree_with_each_other_inside_inference_mode(
