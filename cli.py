@@ -41,6 +41,7 @@ from .cli_base import (
     check_checkpoint,
     command,
     find_checkpoint,
+    show,
     written,
 )
 from .cli_bench import bench
@@ -391,7 +392,7 @@ def run(arguments: Sequence[str]) -> int:
             text = "give a command; `lowpeak --help` lists them"
         print(f"lowpeak: {ascii_only(text)}", file=sys.stderr)
         if "--json" in arguments:
-            print(json.dumps(RequestError(text).as_json()))
+            show(json.dumps(RequestError(text).as_json()))
         return 2
     except (typer.Abort, KeyboardInterrupt):
         return Cancelled("start").exit_code

@@ -51,8 +51,8 @@ def command(group: typer.Typer, name: str) -> Callable[[Callable[..., Answer]], 
                 return report_error(refused, as_json=as_json)
             except OSError as refused:  # a path that cannot be read or made; no traceback for that
                 return report_error(RequestError(str(refused)), as_json=as_json)
-            print(json.dumps(answer.document) if as_json else printable(answer.text))
-            return answer.exit_code
+            text = json.dumps(answer.document) if as_json else printable(answer.text)
+            return answer.exit_code if show(text) else 1
 
         return group.command(name)(answered)
 
@@ -64,8 +64,19 @@ def report_error(error: LowpeakError, *, as_json: bool) -> int:
     print(f"lowpeak: {type(error).__name__}: {ascii_only(str(error))}", file=sys.stderr)
     if as_json:
         fits = {"fits": False} if error.exit_code == 3 else {}
-        print(json.dumps({**fits, **error.as_json()}))
+        show(json.dumps({**fits, **error.as_json()}))
     return error.exit_code
+
+
+def show(text: str) -> bool:
+    """Print to standard output; False, and a word on standard error, where nobody takes it."""
+    try:
+        print(text, flush=True)
+    except OSError as refused:  # a full disk, or a reader that has gone
+        print(f"lowpeak: standard output cannot be written: {refused.strerror}", file=sys.stderr)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the interpreter flushes it at its end)
+        return False
+    return True
 
 
 def ascii_only(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,18 @@ def test_where_a_preview_cannot_be_is_said_before_the_run(
                         "--out", str(tmp_path / "v.mp4"), "--preview", str(tmp_path / name),
                        ])  # fmt: skip
         assert code == 2 and json.loads(capsys.readouterr().out)["field"] == "preview"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "arguments", [["--vram-gib", "8"], ["--width", "1", "--json"], ["--no", "--json"]]
+)
+def test_an_answer_that_nobody_takes_is_no_traceback(arguments: list[str]) -> None:
+    program = "from lowpeak.cli import main; main()"
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", program, "plan", "--ram-gib", "16", *arguments],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert "Traceback" not in ended.stderr and "Exception" not in ended.stderr
+    assert ended.returncode == (1 if "8" in arguments else 2)
