@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .errors import RequestError
-from .files import REPORT_TAIL, RunFiles
+from .files import RunFiles
+from .options import SUFFIXES
 from .request import LoraChoice
 
 ENDINGS = {".mp4": "h264", ".webm": "webm"}
@@ -53,22 +54,24 @@ def parse_loras(given: Sequence[str]) -> tuple[LoraChoice, ...]:
 
 
 def choose_codec(codec: str | None, out: Path | None, resume: Path | None) -> str:
-    """--codec, or what the ending of --out says, or of the video that the resumed run made."""
+    """--codec, or what the ending of --out says, or what the resumed run was asked for."""
     if codec is not None:
         return codec
-    named = out if out is not None else made_video(resume)
+    if out is None and resume is not None and resume.suffix.lower() not in ENDINGS:
+        return _asked_codec(RunFiles.of(resume).report)
+    named = out if out is not None else resume
     return ENDINGS.get("" if named is None else named.suffix.lower(), "h264")
 
 
-def made_video(resume: Path | None) -> Path | None:
-    """The video of a run by its name: the one given, or the one that its report names."""
-    if resume is None or not resume.name.endswith(REPORT_TAIL):
-        return resume
+def _asked_codec(report: Path) -> str:
+    """The codec of a run by its report; of an older one by the name of its video."""
     try:
-        name = json.loads(resume.read_text(encoding="utf-8"))["files"]["video"]
-        return resume.with_name(str(name))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # it made none, or is no report: that is said where it is read
+        found = json.loads(report.read_text(encoding="utf-8"))
+        if found.get("codec") in SUFFIXES:
+            return str(found["codec"])
+        return ENDINGS.get(Path(str(found["files"]["video"])).suffix.lower(), "h264")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "h264"  # it made none, or is no report: that is said where it is read
 
 
 def resumed_out(out: Path | None, resume: Path | None, suffix: str = ".mp4") -> Path:

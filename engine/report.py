@@ -72,6 +72,7 @@ class RunReport:
     files: dict[str, str] = field(default_factory=dict)
     audio_health: dict[str, Any] = field(default_factory=dict)
     latents_sha256: str | None = None
+    codec: str = "h264"  # what the video was asked in, also where there is none yet
     run_id: str = ""  # also in every file that this run saved
     started_unix: float = 0.0
     spans: list[dict[str, Any]] = field(default_factory=list)  # named work, for the timeline

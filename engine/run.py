@@ -273,6 +273,7 @@ def begin_report(
         checkpoint=models.headers(),
         versions=read_versions(),
         notices=list(notices),
+        codec=options.codec,
     )
 
 

@@ -263,3 +263,15 @@ def test_options_that_say_what_was_saved_or_may_change_are_taken(
     assert cli.run(["generate", "--resume", str(stopped), "--out", str(out), *same, *more]) == 0
     phases = json.loads(RunFiles(out).report.read_text())["phases"]
     assert [(item["phase"], item["measured"]["steps"]) for item in phases] == [("sample_high", 3)]
+
+
+@pytest.mark.parametrize(("codec", "name"), [("webm", "v.webm"), ("png", "v")])
+def test_a_run_that_stopped_before_its_video_is_resumed_in_the_form_it_was_asked_in(
+    checkpoint: Path, tmp_path: Path, codec: str, name: str
+) -> None:
+    out = tmp_path / name
+    run_request(SMALL, options(checkpoint, out, stop_after="encode", codec=codec), QuietHost())
+    arguments = ["--checkpoint", str(checkpoint), "--resume", str(RunFiles(out).report),
+                 "--device", "cpu", "--in-process"]  # fmt: skip
+    assert cli.run(["generate", *arguments]) == 0
+    assert out.exists() and not out.with_suffix(".mp4").exists()

@@ -44,5 +44,8 @@ def test_the_codec_follows_the_ending_unless_it_is_named(tmp_path: Path) -> None
     codec = choose_codec(None, None, report)
     assert codec == "webm", "a resumed run keeps the form of its video"
     assert resumed_out(None, report, SUFFIXES[codec]) == tmp_path / "fox.webm"
+    report.write_text(json.dumps({"files": {"first_pass": "x"}, "codec": "webm"}))
+    for named in (report, tmp_path / "fox.first.safetensors"):
+        assert choose_codec(None, None, named) == "webm", "also where it has none yet"
     report.write_text("[]")
     assert choose_codec(None, None, report) == "h264"
