@@ -22,19 +22,23 @@ PAGE = ROOT / "docs" / "miniature.md"
 MOST_BYTES = 20_000_000
 SURE = ("colour", "motion", "pitch")  # right in every recorded clip
 SHAPES_OF_8 = 6  # not the 90 % that is wanted: the weights are not trained to the end
-UNMEASURED = (
-    "single-pass-512",
-    *(f"39-frames-{form}" for form in ("fp8-rowwise", "fp8-tensor", "int8")),
-)
 MISSED: set[tuple[str, str]] = {
     ("384x256", "colour_and_shape"),
     ("39-frames", "colour_and_shape"),
+    ("39-frames-fp8-rowwise", "colour_and_shape"),
+    ("39-frames-fp8-rowwise", "colour_and_shape as in 39-frames"),
+    ("39-frames-fp8-tensor", "colour_and_shape"),
+    ("39-frames-fp8-tensor", "colour_and_shape as in 39-frames"),
+    ("39-frames-int8", "colour_and_shape"),
+    ("39-frames-int8", "colour_and_shape as in 39-frames"),
+    ("first-and-last-two-pass", "colour_and_shape"),
     ("outline-merged", "colour_and_shape"),
     ("outline-merged", "style"),
     ("outline-online", "colour_and_shape"),
     ("outline-online", "style"),
+    ("single-pass-512", "colour_and_shape"),
     ("two-pass-light-512", "colour_and_shape"),
-    *((name, "not measured") for name in UNMEASURED),
+    ("two-pass-light-512-fp8-rowwise", "colour_and_shape"),
 }
 
 pytestmark = pytest.mark.skipif(
