@@ -254,8 +254,9 @@ class StreamedDenoiser:
     @property
     def notices(self) -> list[str]:
         """What the user should know about the way blocks are held."""
-        replays = self._passes[-1].replays.notices if self._passes else []
-        return [*self.stream.store.notices, *replays]
+        bound = self._passes[-1] if self._passes else None
+        own = [*bound.notices, *bound.replays.notices] if bound else []
+        return [*self.stream.store.notices, *own]
 
     def close(self) -> None:
         """Give back weights and buffers. Safe to call twice."""

@@ -5,8 +5,10 @@ PyTorch's own pinned allocator rounds to powers of two, which would cost a fifth
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import time
+from contextlib import suppress
 from functools import cache
 from typing import Any, Protocol
 
@@ -21,6 +23,7 @@ class HostBuffer:
         self._memory: mmap.mmap | None = mmap.mmap(-1, nbytes)
         self.tensor: Tensor = torch.frombuffer(self._memory, dtype=torch.uint8)
         self.pinned = bool(pin and _register(self.tensor))
+        self.refused = pin and not self.pinned
 
     def close(self) -> None:
         """Unlock and give the pages back. Safe to call twice."""
@@ -167,4 +170,17 @@ def _register(tensor: Tensor) -> bool:
     if not torch.cuda.is_available():
         return False
     result = torch.cuda.cudart().cudaHostRegister(tensor.data_ptr(), tensor.numel(), 0)
-    return int(result) == 0
+    if int(result) != 0:
+        _forget_last_error()
+        return False
+    return True
+
+
+def _forget_last_error() -> None:
+    """Take back this thread's last CUDA error: the next kernel that it starts would raise it.
+
+    PyTorch has no call for that. Its CUDA library is loaded for the whole process (Linux); where it
+    is not found, the error stays.
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).cudaGetLastError()

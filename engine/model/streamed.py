@@ -23,6 +23,7 @@ from ..blocks import BlockStream
 from ..blocks.memory import HostBuffer
 from ..errors import Cancelled
 from ..planner.types import Placement
+from ..units import format_gib
 from .adaln import StepTables
 from .block import ChunkMajorBlock
 from .config import ModelConfig
@@ -110,15 +111,16 @@ class BoundPass:
             beside=runs_beside(self.device, self.placement),
         )
         self._host: list[HostBuffer] = []
+        self.notices: list[str] = []
         c = self.context
         store = None
         if self.placement.keys == "host" and not c.full_cover:
             shape = (c.frames * c.tokens, c.heads, c.head_dim)
-            store = (self._host_tensor(shape), self._host_tensor(shape))
+            store = (self._host_tensor("keys", shape), self._host_tensor("values", shape))
         self.residual: Residual
         if self.placement.residual == "host":
             self.residual = HostResidual(
-                self._host_tensor((c.total_rows, self.config.hidden)), self.device
+                self._host_tensor("the residual", (c.total_rows, self.config.hidden)), self.device
             )
         else:
             self.residual = DeviceResidual(c.empty((c.total_rows, self.config.hidden)))
@@ -242,10 +244,15 @@ class BoundPass:
         ]
         return torch.cat(video).cpu(), audio.cpu()
 
-    def _host_tensor(self, shape: tuple[int, ...]) -> Tensor:
+    def _host_tensor(self, what: str, shape: tuple[int, ...]) -> Tensor:
         count = torch.Size(shape).numel() * torch.empty(0, dtype=self.dtype).element_size()
         buffer = HostBuffer(count, pin=self.device.type == "cuda")
         self._host.append(buffer)
+        if buffer.refused:
+            self.notices.append(
+                f"host memory for {what} ({format_gib(count)}) could not be page-locked; it is "
+                "moved as pageable memory, which is slower"
+            )
         return buffer.tensor.view(self.dtype).view(shape)
 
     def _moved_beside_blocks(self) -> int:

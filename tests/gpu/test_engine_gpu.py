@@ -18,6 +18,8 @@ import torch
 from gpu_digest import SMALL, TIMES, UNGROUPED, latents_digest, placement, the_card
 
 from lowpeak.engine import bench
+from lowpeak.engine.blocks import memory
+from lowpeak.engine.blocks.memory import HostBuffer
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.errors import Cancelled
 from lowpeak.engine.geometry import Geometry
@@ -58,6 +60,27 @@ def test_no_placement_changes_a_bit_where_a_chunk_is_a_group(folder, shared):
         for way in ways
     }
     assert len(set(found.values())) == 1, found
+
+
+def test_memory_that_cannot_be_locked_changes_no_bit(folder, shared, monkeypatch):
+    ways = [
+        placement(2, disk=disk, keys=keys, residual=residual)
+        for disk in (0, 1)
+        for keys, residual in (("store", "device"), ("host", "host"))
+    ]
+    expected = latents_digest(folder, placement(2), SMALL, prelude=shared)
+    monkeypatch.setattr("lowpeak.engine.blocks.memory._register", lambda tensor: False)
+    found = {item: latents_digest(folder, item, SMALL, prelude=shared) for item in ways}
+    assert set(found.values()) == {expected}, found
+
+
+def test_a_refused_lock_leaves_no_error_for_the_next_kernel():
+    buffer = HostBuffer(1 << 20, pin=True)
+    try:
+        assert buffer.pinned and not memory._register(buffer.tensor), "it is locked already"
+        assert float(torch.ones(1, device=the_card()).add_(1)) == 2
+    finally:
+        buffer.close()
 
 
 def test_no_cap_changes_a_bit(folder, shared):

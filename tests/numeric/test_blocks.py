@@ -6,9 +6,11 @@ compute may still read, or a read of a slot whose copy compute has not waited fo
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 import weakref
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -310,6 +312,24 @@ def test_a_reader_failure_reaches_whoever_waits_for_a_block():
         for index in range(BLOCKS):
             with stream.block(index) as handle:
                 handle.part()
+
+
+def test_a_refused_lock_is_no_error_of_the_next_kernel(monkeypatch):
+    """CUDA keeps the last error of a thread until somebody asks for it."""
+    last = [0]
+
+    def register(*arguments: int) -> int:
+        last[0] = 2
+        return 2
+
+    library = SimpleNamespace(cudaGetLastError=lambda: last.clear() or last.append(0))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "cudart", lambda: SimpleNamespace(cudaHostRegister=register))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
+    buffer = HostBuffer(4096, pin=True)
+    assert buffer.refused and not buffer.pinned and last == [0]
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())  # CUDA is not in sight
+    assert HostBuffer(4096, pin=True).refused and last == [2]
 
 
 def test_memory_that_cannot_be_locked_is_reported_and_used_all_the_same(monkeypatch):

@@ -24,6 +24,7 @@ from engine_passes import (
     times_of,
 )
 
+from lowpeak.engine.blocks.memory import HostBuffer
 from lowpeak.engine.checkpoint.index import open_checkpoint
 from lowpeak.engine.checkpoint.toy import write_toy_checkpoint
 from lowpeak.engine.errors import Cancelled, CheckpointError
@@ -74,6 +75,31 @@ def test_no_placement_changes_a_bit(folders, frames):
     hashes = {item: digest(run(checkpoint, item, data)) for item in chosen}
     assert len(hashes) == (24 if frames == 17 else 12)
     assert len(set(hashes.values())) == 1, hashes
+
+
+def test_memory_that_cannot_be_locked_changes_no_bit_and_is_reported(folders, monkeypatch):
+    checkpoint = open_checkpoint(folders["edge-fp8-rowwise"])
+    data = problem(checkpoint.config, 17)
+    chosen = [
+        item for item in placements(checkpoint.config, 17) if "host" in (item.keys, item.residual)
+    ]
+    expected = digest(run(checkpoint, placement(checkpoint.config), data))
+    begin = HostBuffer.__init__
+    monkeypatch.setattr(
+        HostBuffer, "__init__", lambda self, count, *, pin: begin(self, count, pin=True)
+    )
+    monkeypatch.setattr("lowpeak.engine.blocks.memory._register", lambda tensor: False)
+    found = {item: digest(run(checkpoint, item, data)) for item in chosen}
+    assert len(found) == 16 and set(found.values()) == {expected}, found
+    both = placement(checkpoint.config, keys="host", residual="host")
+    denoiser = StreamedDenoiser(checkpoint, times_of()[0], both, CPU)
+    try:
+        denoiser.bind(data[0], data[3], data[4])
+        said = [notice for notice in denoiser.notices if "page-locked" in notice]
+        for what in ("keys", "values", "the residual"):
+            assert sum(what in notice for notice in said) == 1, said
+    finally:
+        denoiser.close()
 
 
 def test_cancel_is_honoured_at_a_block_border(folders):
