@@ -10,6 +10,7 @@ import ctypes
 import gc
 import threading
 import weakref
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -37,6 +38,7 @@ class SpyDevice(CpuDevice):
         self.compute_waited: set[int] = set()
         self.problems: list[str] = []
         self.last_copies: list[int] = []
+        self.copies: Counter[int] = Counter()  # into every slot, since the start
 
     def slot_of(self, tensor: torch.Tensor) -> int:
         start = tensor.data_ptr()
@@ -56,6 +58,7 @@ class SpyDevice(CpuDevice):
             if self.read_until.get(slot, 0) > self.link_waited:
                 self.problems.append(f"slot {slot} overwritten while compute may read it")
             self.last_copies.append(slot)
+            self.copies[slot] += 1
         super().copy(target, source)
 
     def mark_copied(self) -> int:
@@ -117,6 +120,9 @@ def test_every_block_arrives_whole_and_no_slot_is_overwritten_early(
         sources(), pinned=pinned, first=resident, staging=2, pin=False, device=device
     )
     with BlockStream(store, device, resident=resident, slots=slots, part_of=part_of) as stream:
+        kept = {device.slot_of(slot) for slot in stream._resident.values()}
+        filled = {slot: device.copies[slot] for slot in kept}
+        assert len(kept) == len(resident) * len(stream.parts[0]) and all(filled.values())
         for _ in range(3):
             for index in range(BLOCKS):
                 with stream.block(index) as handle:
@@ -124,10 +130,11 @@ def test_every_block_arrives_whole_and_no_slot_is_overwritten_early(
                     for part in range(len(stream.parts[index])):
                         found |= handle.part(part)
                     for name, want in tensors(index).items():
-                        if index not in resident:
-                            device.used(found[name])
+                        device.used(found[name])
+                        assert (device.slot_of(found[name]) in kept) == (index in resident)
                         assert torch.equal(found[name], want), (index, name)
     assert not device.problems, device.problems
+    assert filled == {slot: device.copies[slot] for slot in kept}, "a resident block was refilled"
 
 
 def test_the_spy_sees_a_missing_wait():
