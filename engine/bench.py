@@ -1,6 +1,6 @@
 """Measure at real shapes: `lowpeak bench ...`. One row a case, both budgets honoured for real.
 
-VRAM is capped by the allocator's limit, the CUDA context counted in; RAM by a cgroup (v2, as root).
+VRAM is capped by the allocator's limit, the CUDA context counted in; RAM by a cgroup (as root).
 Inputs are random numbers: zeros would flatter the figures.
 """
 
@@ -11,13 +11,13 @@ import os
 import statistics
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .blocks.reading import read_alone
+from .cgroups import MemoryGroup, group_folder, group_peak_bytes, own_group_name
 from .checkpoint.index import Checkpoint
 from .errors import RequestError
 from .geometry import Geometry
@@ -30,25 +30,17 @@ from .streamed import StreamedDenoiser, block_sources
 from .units import gib_to_bytes
 from .versions import read_versions
 
-CGROUP = Path("/sys/fs/cgroup")
+GROUP = "bench"
 
 
-def limit_ram(ram_gib: float) -> Path:
+def limit_ram(ram_gib: float) -> None:
     """Put this process into a cgroup of `ram_gib` GiB without swap. Raises RequestError."""
-    group = CGROUP / f"lowpeak-bench-{os.getpid()}"
+    group = MemoryGroup(own_group_name(GROUP), ram_gib)
     try:
-        group.mkdir()
-        (group / "memory.max").write_text(str(gib_to_bytes(ram_gib)))
-        swap = group / "memory.swap.max"
-        if swap.exists():
-            swap.write_text("0")
-        (group / "cgroup.procs").write_text(str(os.getpid()))
-    except OSError as refused:
-        raise RequestError(
-            f"RAM cannot be capped here: {refused.strerror} ({group}); run as root with cgroup v2",
-            field="ram_gib",
-        ) from refused
-    return group
+        group.add(os.getpid())
+    except RequestError:
+        group.close()
+        raise
 
 
 def context_bytes(device: torch.device) -> int:
@@ -176,9 +168,8 @@ def disk_rate(checkpoint: Checkpoint, device: torch.device, blocks: int = 12) ->
 
 def ram_peak_bytes() -> int:
     """Peak of this process's cgroup where it has one of its own, else resident bytes now."""
-    for group in CGROUP.glob(f"lowpeak-bench-{os.getpid()}"):
-        return int((group / "memory.peak").read_text())
-    return resident_bytes() or 0
+    peak_bytes = group_peak_bytes(group_folder(own_group_name(GROUP)))
+    return resident_bytes() if peak_bytes is None else peak_bytes
 
 
 def pinned_placement(blocks: int, **settings: Any) -> Placement:

@@ -136,6 +136,8 @@ def _step(case: Case, text_rows: int) -> tuple[dict[str, Any], Mapping[str, Any]
         raise MeasuredOverrun(PHASE, "vram", forecast, used) from short
     finally:
         denoiser.close()
+    if denoiser.placement.disk_blocks:  # read ahead by nobody any more: the disk is this one's
+        row["disk_bytes_per_second"] = disk_rate(models.checkpoint, models.device)
     return row, phase_forecasts(plan)[PHASE]
 
 

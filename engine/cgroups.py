@@ -24,10 +24,10 @@ class MemoryGroup:
     be made. Close it when its processes have ended.
     """
 
-    def __init__(self, name: str, limit_gib: float | None, folder: Path = FOLDER) -> None:
-        self.version = "v1" if (folder / "memory" / "memory.limit_in_bytes").exists() else "v2"
-        parent = folder / "memory" if self.version == "v1" else folder
-        self.path = parent / name
+    def __init__(self, name: str, limit_gib: float | None, folder: Path | None = None) -> None:
+        folder = folder or FOLDER
+        self.path = group_folder(name, folder)
+        self.version = "v2" if self.path.parent == folder else "v1"
         limit, swap = {
             "v1": ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
             "v2": ("memory.max", "memory.swap.max"),
@@ -41,11 +41,7 @@ class MemoryGroup:
                     (self.path / swap).write_text(size if self.version == "v1" else "0")
         except OSError as refused:
             self.close()
-            raise RequestError(
-                f"RAM cannot be capped here: {refused.strerror} ({self.path}); run as root with "
-                "memory cgroups",
-                field="ram_gib",
-            ) from refused
+            raise self._refusal(refused) from refused
 
     def __enter__(self) -> MemoryGroup:
         return self
@@ -54,16 +50,17 @@ class MemoryGroup:
         self.close()
 
     def add(self, pid: int) -> None:
-        """Move a process in; what it has allocated before stays charged elsewhere."""
-        (self.path / "cgroup.procs").write_text(str(pid))
+        """Move a process in; what it has allocated before stays charged elsewhere. Raises
+        RequestError."""
+        try:
+            (self.path / "cgroup.procs").write_text(str(pid))
+        except OSError as refused:
+            raise self._refusal(refused) from refused
 
     @property
     def peak_bytes(self) -> int | None:
         """The kernel's own high-water mark, clean file pages included; None where it keeps none."""
-        name = "memory.max_usage_in_bytes" if self.version == "v1" else "memory.peak"
-        with contextlib.suppress(OSError, ValueError):
-            return int((self.path / name).read_text())
-        return None
+        return group_peak_bytes(self.path)
 
     def needed_bytes(self) -> int:
         """Charged now, less clean file pages; 0 when it cannot be read."""
@@ -77,6 +74,28 @@ class MemoryGroup:
         """Remove the group. Processes that are still in it keep it alive."""
         with contextlib.suppress(OSError):
             self.path.rmdir()
+
+    def _refusal(self, refused: OSError) -> RequestError:
+        return RequestError(
+            f"RAM cannot be capped here: {refused.strerror} ({self.path}); run as root with "
+            "memory cgroups",
+            field="ram_gib",
+        )
+
+
+def group_folder(name: str, folder: Path | None = None) -> Path:
+    """Where the memory group of a name lies, whether it is there or not; either version."""
+    folder = folder or FOLDER
+    first = folder / "memory"
+    return (first if (first / "memory.limit_in_bytes").exists() else folder) / name
+
+
+def group_peak_bytes(group: Path) -> int | None:
+    """A group's high-water mark, clean file pages included; None where the kernel keeps none."""
+    for name in ("memory.peak", "memory.max_usage_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            return int((group / name).read_text())
+    return None
 
 
 def clean_file_bytes(text: str) -> int:

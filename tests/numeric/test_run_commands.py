@@ -13,10 +13,11 @@ import pytest
 import text_parts
 
 from lowpeak import cli
-from lowpeak.engine import demo
+from lowpeak.engine import bench_cases, demo
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.media import probe
+from lowpeak.engine.planner.types import Placement
 
 SIZE = ("--width", "256", "--height", "256", "--frames", "39", "--repeats", "1")
 
@@ -68,6 +69,17 @@ def test_a_bench_row_has_the_fields_of_the_contract(
         assert row["placement"]["pinned_blocks"] + row["placement"]["resident_blocks"] == 3
     if name == "forecast":
         assert row["forecast"]["ram_peak_bytes"] > 0 and row["ratio"]["ram_peak_bytes"] < 1
+
+
+@pytest.mark.parametrize(("on_disk", "name"), [(2, "step"), (2, "forecast"), (0, "step")])
+def test_a_step_that_reads_blocks_says_how_fast_the_disk_was(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str], monkeypatch, on_disk: int, name: str
+) -> None:
+    chosen = Placement(disk_blocks=on_disk, pinned_blocks=3 - on_disk)
+    monkeypatch.setattr(bench_cases, "placements_of", lambda plan: {bench_cases.PHASE: chosen})
+    code, row = answer(capsys, "bench", name, "--checkpoint", str(checkpoint), *SIZE)
+    assert code == 0 and (row["disk_bytes"] > 0) == bool(on_disk)
+    assert (row.get("disk_bytes_per_second", 0) > 0) == bool(on_disk)
 
 
 def test_stream_and_encode_measure_rates(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lowpeak.engine import cgroups
 from lowpeak.engine.cgroups import MemoryGroup, PeakWatch, clean_file_bytes, own_group_name
 from lowpeak.engine.errors import RequestError
 from lowpeak.engine.procmemory import descendants, read_process_memory, read_tree_memory
@@ -67,6 +68,30 @@ def test_clean_pages_of_both_versions() -> None:
 def test_a_group_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="cannot be capped"):
         MemoryGroup("a/b", 1.0, tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_bench_caps_itself_with_either_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    from lowpeak.engine import bench
+
+    parent, limit, peak = tmp_path, "memory.max", "memory.peak"
+    if version == "v1":
+        parent, limit = tmp_path / "memory", "memory.limit_in_bytes"
+        parent.mkdir()
+        (parent / limit).write_text("0")
+        peak = "memory.max_usage_in_bytes"
+    monkeypatch.setattr(cgroups, "FOLDER", tmp_path)
+    assert bench.ram_peak_bytes() > 1 << 20, "without a group what is resident counts"
+    bench.limit_ram(2.0)
+    (group,) = (path for path in parent.iterdir() if path.is_dir())
+    assert (group / limit).read_text() == str(2 << 30)
+    assert (group / "cgroup.procs").read_text() == str(os.getpid())
+    (group / peak).write_text("12345\n")
+    assert bench.ram_peak_bytes() == 12345
+    with pytest.raises(RequestError, match="cannot be capped"):
+        bench.limit_ram(2.0)  # there is one already
 
 
 def test_a_group_limits_and_counts_a_process() -> None:
