@@ -9,10 +9,11 @@ and /sys, so that a recorded machine can be read like a real one.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .cgroups import group_peak_bytes
 from .errors import RequestError
 from .units import format_gib
 
@@ -65,10 +66,28 @@ class CgroupRoom:
 
 def read_cgroup_room(root: Path = Path("/")) -> tuple[CgroupRoom | None, list[str]]:
     """The smallest room of any cgroup ancestor, and notes about what could not be read."""
-    lines = (_read_text(root / "proc/self/cgroup") or "").splitlines()
-    mounts = _cgroup_mounts(root)
     rooms: list[CgroupRoom] = []
     notes: list[str] = []
+    for folder, mount, kind in _own_groups(root, notes):
+        while True:
+            rooms += _room(folder, kind, notes)
+            if folder == mount or mount not in folder.parents:
+                break
+            folder = folder.parent
+    return min(rooms, key=lambda item: item.room_bytes, default=None), notes
+
+
+def read_cgroup_peak(root: Path = Path("/")) -> int | None:
+    """High-water mark of this process's memory cgroup, clean file pages included; None where the
+    kernel keeps none. Bytes since the group was made, whoever was in it."""
+    peaks = (group_peak_bytes(folder) for folder, _, _ in _own_groups(root, []))
+    return next((peak for peak in peaks if peak), None)
+
+
+def _own_groups(root: Path, notes: list[str]) -> Iterator[tuple[Path, Path, str]]:
+    """(folder of this process's memory cgroup, the hierarchy's mount, "v1" or "v2")."""
+    lines = (_read_text(root / "proc/self/cgroup") or "").splitlines()
+    mounts = _cgroup_mounts(root)
     for line in lines:
         parts = line.split(":", 2)
         if len(parts) != 3:
@@ -91,12 +110,7 @@ def read_cgroup_room(root: Path = Path("/")) -> tuple[CgroupRoom | None, list[st
         folder = mount / relative
         if not folder.is_dir():
             folder = mount
-        while True:
-            rooms += _room(folder, kind, notes)
-            if folder == mount or mount not in folder.parents:
-                break
-            folder = folder.parent
-    return min(rooms, key=lambda item: item.room_bytes, default=None), notes
+        yield folder, mount, kind
 
 
 def _cgroup_mounts(root: Path) -> dict[str, tuple[Path, str]]:

@@ -4,7 +4,8 @@ Device memory is what the allocator reserved plus what lies outside it: context,
 graphs, read at both ends. Host memory is the resident set's high-water mark, reset at the start of
 a phase where the system can (Linux); elsewhere the resident set is read at both ends and the larger
 one counts. Clean pages of files in it are told apart: they are no need. Nothing is sampled from a
-thread, so nothing falls between two samples.
+thread, so nothing falls between two samples. What the system says of the whole card, the tree of
+processes and the cgroup is read once, at a phase's end, beside that.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import psutil
 import pynvml
 import torch
 
-from .procmemory import read_process_memory
+from .hostmemory import read_cgroup_peak
+from .procmemory import read_process_memory, with_children
 from .report import PhaseMeasurement
 
 CLEAR_REFS, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
@@ -69,12 +71,17 @@ class Meter:
                 measured.vram_outside_bytes = self._outside_bytes()
                 measured.vram_peak_bytes = reserved_bytes + measured.vram_outside_bytes
             measured.seconds = time.perf_counter() - began
+            if self.device.type == "cuda":  # the allocator holds what it reserved: near the peak
+                measured.vram_card_bytes = _card_used_bytes(self.device)
+                measured.vram_process_bytes = process_card_bytes(self.device)
             peak_bytes = _host_peak_bytes() if host_reset else None
             measured.ram_peak_bytes = (
                 max(host_before_bytes, resident_bytes()) if peak_bytes is None else peak_bytes
             )
             host = read_process_memory()
             measured.ram_clean_bytes = None if host is None else host.clean_bytes
+            measured.ram_tree_bytes = None if host is None else with_children(host).total_bytes
+            measured.cgroup_peak_bytes = read_cgroup_peak()
 
     def device_bytes(self) -> int | None:
         """Device memory that this process holds now, None without a device of its own.

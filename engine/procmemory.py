@@ -57,8 +57,14 @@ def read_tree_memory(
     """A process and all its descendants; None when the process itself cannot be read."""
     root = pid or os.getpid()
     total = read_process_memory(root, quick=quick, proc=proc)
-    if total is None:
-        return None
+    return None if total is None else with_children(total, root, quick=quick, proc=proc)
+
+
+def with_children(
+    total: ProcessMemory, pid: int | None = None, *, quick: bool = False, proc: Path = PROC
+) -> ProcessMemory:
+    """What was read of a process, and all its descendants."""
+    root = pid or os.getpid()
     for child in descendants(root, proc):
         found = read_process_memory(child, quick=quick, proc=proc)
         if found is not None:  # it may have ended in between

@@ -34,6 +34,11 @@ class PhaseMeasurement:
     ram_peak_bytes: int | None = None
     vram_outside_bytes: int | None = None  # of the peak: context, libraries, captured graphs
     ram_clean_bytes: int | None = None  # at the end: mapped file pages that could be dropped
+    # At the end of the phase, while the allocator still holds what it reserved, as the driver says:
+    vram_card_bytes: int | None = None  # in use on the whole card, by other programs too
+    vram_process_bytes: int | None = None  # of this process, where the driver tells them apart
+    ram_tree_bytes: int | None = None  # this process and all below it at the end, by share (PSS)
+    cgroup_peak_bytes: int | None = None  # the kernel's mark, since the group was made
     steps: int = 0
     steps_started_unix: float = 0.0  # of the first step; the others follow without a pause
     step_seconds: list[float] = field(default_factory=list)

@@ -9,10 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from lowpeak.engine import cgroups
 from lowpeak.engine.cgroups import MemoryGroup, PeakWatch, clean_file_bytes, own_group_name
 from lowpeak.engine.errors import RequestError
+from lowpeak.engine.hostmemory import read_cgroup_peak
+from lowpeak.engine.meter import Meter
 from lowpeak.engine.procmemory import descendants, read_process_memory, read_tree_memory
 
 ROLLUP = "55-7f ---p 00000000 00:00 0 [rollup]\nRss: 900 kB\nPss: {} kB\nPss_File: {} kB\n"
@@ -56,6 +59,25 @@ def test_a_real_process_that_takes_memory_needs_it() -> None:
     assert before is not None and after is not None
     assert after.needed_bytes - before.needed_bytes > 48 << 20
     del held
+
+
+def test_a_phase_counts_the_processes_below_this_one() -> None:
+    code = "held = bytearray(64 << 20); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        with Meter(torch.device("cpu")).phase("encode") as measured:
+            pass
+        alone = read_process_memory()
+        child.kill()
+    if alone is None:
+        pytest.skip("this system does not tell what a process holds")
+    found = measured.as_json()
+    assert found["ram_tree_bytes"] - alone.total_bytes > 48 << 20
+    assert (found["cgroup_peak_bytes"] is None) == (read_cgroup_peak() is None)
+    assert found["vram_card_bytes"] is None and found["vram_process_bytes"] is None
 
 
 def test_clean_pages_of_both_versions() -> None:

@@ -12,6 +12,7 @@ from lowpeak.engine.errors import RequestError
 from lowpeak.engine.gpu import parse_gpu
 from lowpeak.engine.hostmemory import (
     HostMemory,
+    read_cgroup_peak,
     read_cgroup_room,
     read_linux_memory,
     read_windows_memory,
@@ -171,6 +172,25 @@ def test_a_container_that_sees_its_own_cgroup_as_the_root(tmp_path: Path) -> Non
     )
     room, _ = read_cgroup_room(root)
     assert room is not None and room.room_bytes == 3 * GIB
+
+
+def test_the_peak_of_a_cgroup_is_read_where_the_kernel_keeps_one(tmp_path: Path) -> None:
+    second = {
+        "proc/self/cgroup": "0::/job\n",
+        "proc/self/mountinfo": V2_MOUNT,
+        "sys/fs/cgroup/job/memory.peak": f"{3 * GIB}\n",
+    }
+    assert read_cgroup_peak(write_tree(tmp_path / "v2", second)) == 3 * GIB
+    first = {
+        "proc/self/cgroup": "4:memory:/docker/abc\n",
+        "proc/self/mountinfo": (
+            "36 25 0:31 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"
+        ),
+        "sys/fs/cgroup/memory/memory.max_usage_in_bytes": f"{2 * GIB}\n",
+    }
+    assert read_cgroup_peak(write_tree(tmp_path / "v1", first)) == 2 * GIB
+    del second["sys/fs/cgroup/job/memory.peak"]
+    assert read_cgroup_peak(write_tree(tmp_path / "older kernel", second)) is None
 
 
 def test_an_unreadable_use_leaves_the_limit_and_a_note(tmp_path: Path) -> None:
