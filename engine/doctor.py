@@ -1,29 +1,24 @@
 """`lowpeak doctor`: what this machine is, what runs on it and why, and what is missing.
 
-Everything is looked at, nothing is changed. Software is asked in this process, the card through a
-short-lived child, so that no CUDA context is made unless measurements are asked for.
+Everything is looked at, nothing is changed. The card and optional packages are asked in short-lived
+children, so that no CUDA context is made unless measurements are asked for, and no package's import
+can end the doctor.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from .optional import optional_lines, read_optional
 from .snapshot import read_snapshot
 from .units import format_gib
 from .versions import read_versions
 
-OPTIONAL = {
-    "triton": "fast kernels of the linear branch and the glue",
-    "comfy_kitchen": "int8 linears with rotation",
-    "flash_attn": "another attention kernel",
-    "sageattention": "another attention kernel",
-    "av": "video files",
-}
 FORMATS = ("fp8-rowwise", "fp8-tensor", "int8-convrot", "plain")
 HEAD_DIM = 128
 
@@ -45,13 +40,19 @@ def examine(
     """
     from .rates import known_rates
 
-    snapshot = read_snapshot()
-    probed = _probe(progress) if probe else None  # before the kernels are chosen by it
+    with ThreadPoolExecutor(1) as pool:
+        optional = pool.submit(read_optional)  # imports in a child, beside those of this process
+        snapshot = read_snapshot()
+        versions = read_versions()
+        if probe:
+            optional.result()  # nothing runs beside a kernel that is timed
+        probed = _probe(progress) if probe else None  # before the kernels are chosen by it
+        kernels = _kernels()
     return {
         "machine": snapshot.as_json(),
-        "versions": read_versions(),
-        "optional": {name: _optional(name, what) for name, what in OPTIONAL.items()},
-        "kernels": _kernels(),
+        "versions": versions,
+        "optional": optional.result(),
+        "kernels": kernels,
         "probe": probed,
         "comfyui": _comfyui(),
         "rates": measured_rates(checkpoint, folder) if probe or rates else None,
@@ -73,8 +74,7 @@ def doctor_text(document: Mapping[str, Any]) -> str:
         *(f"note     {note}" for note in machine["notes"]),
         "software " + ", ".join(f"{name} {text}" for name, text in document["versions"].items()),
     ]
-    for name, state in document["optional"].items():
-        lines.append(f"{'has' if state['found'] else 'lacks':<8} {name}: {state['for']}")
+    lines += optional_lines(document["optional"])
     lines += _kernel_lines(document["kernels"])
     if document["probe"]:
         from ..kernels.probe.table import probe_text
@@ -90,10 +90,6 @@ def doctor_text(document: Mapping[str, Any]) -> str:
             rate = f"{entry['bytes_per_second'] / 1e9:.2f} GB/s"
             lines.append(f"known    {kind} {key}: {rate}, measured {entry['date']}")
     return "\n".join(lines)
-
-
-def _optional(name: str, what: str) -> dict[str, Any]:
-    return {"found": importlib.util.find_spec(name) is not None, "for": what}
 
 
 def _kernel_lines(kernels: Mapping[str, Any]) -> list[str]:

@@ -98,12 +98,13 @@ def read_machine(device: torch.device) -> Machine:
 @cache
 def installed_packages() -> dict[str, str]:
     """Import name -> version of what is installed; "0" where no distribution says."""
-    found = {}
-    for name, distributions in DISTRIBUTIONS.items():
-        if not is_present(name):
-            continue
-        found[name] = next((text for text in map(_version, distributions) if text), "0")
-    return found
+    return {name: package_version(name) for name in DISTRIBUTIONS if is_present(name)}
+
+
+def package_version(name: str) -> str:
+    """The version of an import name's distribution; "0" where none says."""
+    known = map(_version, DISTRIBUTIONS.get(name, (name,)))
+    return next((text for text in known if text), "0")
 
 
 @cache

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from lowpeak.engine import optional
 from lowpeak.kernels import machine
 from lowpeak.kernels.compose import Unusable, choose_ops
 from lowpeak.kernels.machine import Machine, installed_packages, is_present, triton_runs
@@ -110,3 +111,41 @@ def test_small_kernels_are_ours_only_where_triton_can_be_used(
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     assert triton_runs(torch.device("cuda", 0)) is runs
     assert not triton_runs(CPU)
+
+
+def test_the_doctor_says_which_package_is_broken_and_why(
+    packages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that raises, one that leaves, one that ends its process, and a sound one after them."""
+    write_package(packages, "one", "print('a banner')\nraise SystemError('another torch\\nlong')")
+    write_package(packages, "two", "raise SystemExit(3)")
+    write_package(packages, "three", "import os; os._exit(9)")
+    write_package(packages, "four")
+    write_version(packages, "four", "2.5.1")
+    names = {name: "a test" for name in ("one", "two", "three", "four", "five")}
+    monkeypatch.setattr(optional, "OPTIONAL", names)
+    found = optional.read_optional()
+    assert {name: state["found"] for name, state in found.items()} == {
+        "one": True, "two": True, "three": True, "four": True, "five": False,
+    }  # fmt: skip
+    assert optional.optional_lines(found) == [
+        "broken   one: a test - SystemError: another torch",
+        "broken   two: a test - SystemExit: 3",
+        "broken   three: a test - its import ends the process with exit code 9",
+        "has      four 2.5.1: a test",
+        "lacks    five: a test",
+    ]
+
+
+def test_an_import_that_hangs_is_a_reason(packages: Path) -> None:
+    write_package(packages, "sound")
+    write_package(packages, "hangs", "import time; time.sleep(60)")
+    assert optional.import_errors(["sound", "hangs", "sound.other"], limit_seconds=2) == {
+        "sound": "",
+        "hangs": "its import takes longer than 2 s",
+        "sound.other": "not tried: the 2 s of all imports are used up",
+    }
+
+
+def test_the_doctor_asks_for_every_package_that_a_kernel_may_need() -> None:
+    assert set(optional.OPTIONAL) >= set(machine.DISTRIBUTIONS) - {"torch"}

@@ -124,6 +124,9 @@ def test_the_doctor_says_what_is_here_and_why_not_more(
         state = document["kernels"][kind]
         assert "triton" in state["chosen"] or state["refused"]["triton (branch)"]
     assert document["rates"] is None and document["versions"]["lowpeak"]
+    for state in document["optional"].values():
+        assert set(state) == {"found", "for", "version", "broken"}
+        assert state["found"] or not (state["version"] or state["broken"])
 
 
 def test_verify_finds_the_toy_sound_and_half_of_it_not(
