@@ -1,5 +1,5 @@
 """Time variants of the linear branch's kernels at real shapes, each checked first. For choosing
-launch settings; the winners are written into the kernels."""
+launch settings; the winners are rows of kernels/tuning.toml."""
 
 from __future__ import annotations
 

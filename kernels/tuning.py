@@ -20,9 +20,17 @@ Capability = tuple[int, int]
 
 @cache
 def tuned(op: str, device: torch.device) -> dict[str, int]:
-    """Launch parameters of `op` on a device. Raises KeyError for an operation without rows."""
+    """Launch parameters of `op` on a device, for reading: every launch is given the same dict.
+
+    Raises KeyError for an operation without rows.
+    """
     capability = None if device.type != "cuda" else torch.cuda.get_device_capability(device)
     return pick(read_rows(), op, capability)
+
+
+def for_width(op: str, width: int) -> str:
+    """The op whose rows serve heads `width` wide: narrow ones, of miniatures, have their own."""
+    return op if width >= 128 else f"{op}_narrow"
 
 
 @cache

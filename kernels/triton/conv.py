@@ -13,8 +13,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..tuning import tuned
+
 STRIPS = (7, 6, 5, 4)  # columns of a strip, the widest first: more need too many registers
-FRAMES_AT_ONCE = 5
 
 
 # Not specialised by where a group begins or how long it is: each case would be compiled anew.
@@ -81,10 +82,11 @@ def conv_spatial(
         return
     strip = min(STRIPS, key=lambda w: triton.cdiv(width, w) * (w + 1))
     strips = triton.cdiv(width, strip)
-    block = min(64, triton.next_power_of_2(channels))
+    launch = tuned("conv_spatial", rows.device)
+    block = min(launch["BLOCK_C"], triton.next_power_of_2(channels))
     _conv_spatial[(frames * strips, triton.cdiv(channels, block))](
         rows, weight, ring, height, width, channels, first, slots, strips,
-        W=strip, BLOCK_C=block, num_warps=1,
+        W=strip, **{**launch, "BLOCK_C": block},
     )  # fmt: skip
 
 
@@ -144,10 +146,9 @@ def conv_temporal_features(
     width = channels // heads
     out = torch.empty(count, heads, tokens, width, dtype=ring.dtype, device=ring.device)
     taps = ring if weight is None else weight
-    launch = (tokens, heads, triton.cdiv(count, FRAMES_AT_ONCE))
-    _conv_temporal[launch](
+    launch = tuned("conv_temporal", ring.device)
+    _conv_temporal[(tokens, heads, triton.cdiv(count, launch["FRAMES"]))](
         ring, taps, beta, out, tokens, slots, channels, heads, first, count, low, high,
-        TAPS=1 if weight is None else 5, NORMALISE=normalise, D=width, FRAMES=FRAMES_AT_ONCE,
-        num_warps=1,
+        TAPS=1 if weight is None else 5, NORMALISE=normalise, D=width, **launch,
     )  # fmt: skip
     return out

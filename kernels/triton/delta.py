@@ -12,6 +12,16 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..tuning import for_width, tuned
+
+
+def fitting(launch: dict[str, int], width: int) -> dict[str, int]:
+    """Launch parameters whose pieces of a state, ROWS and W, are no wider than the head."""
+    return {
+        name: min(value, width) if name in ("ROWS", "W") else value
+        for name, value in launch.items()
+    }
+
 
 @triton.jit
 def _statistics(k, v, a, b, tokens, D: tl.constexpr, BLOCK_S: tl.constexpr):
@@ -37,9 +47,8 @@ def frame_statistics(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     frames, heads, tokens, width = keys.shape
     a = torch.empty(frames, heads, width, width, dtype=torch.float32, device=keys.device)
     b = torch.empty_like(a)
-    _statistics[(frames * heads,)](
-        keys, values, a, b, tokens, D=width, BLOCK_S=64, num_warps=8 if width >= 128 else 4
-    )
+    launch = tuned(for_width("frame_statistics", width), keys.device)
+    _statistics[(frames * heads,)](keys, values, a, b, tokens, D=width, **launch)
     return a, b
 
 
@@ -196,11 +205,12 @@ def delta_solve(
     if width >= 64:  # a product needs 16 rows, and a quarter of 64 has them
         _inverse[(frames * heads,)](
             a, alpha.contiguous(), inverse, transition, divisor,
-            D=width, N=16, PRECISION="tf32x3", num_warps=4,
+            D=width, PRECISION="tf32x3", **tuned("delta_solve", a.device),
         )  # fmt: skip
     else:
         _inverse_small[(frames * heads,)](
-            a, alpha.contiguous(), inverse, transition, divisor, D=width, num_warps=4
+            a, alpha.contiguous(), inverse, transition, divisor,
+            D=width, **tuned("delta_solve_small", a.device),
         )  # fmt: skip
     flat = (frames * heads, width, width)
     injection = torch.bmm(b.view(flat), inverse.view(flat)).view_as(b)
@@ -301,12 +311,11 @@ def scan_chunks(
 ) -> None:
     """As kernels.reference.delta.scan_chunks."""
     heads, width, _ = state.shape
-    rows = min(128, width)
-    _scan[(heads, width // rows, 1 + 2 * len(chunks))](
+    launch = fitting(tuned(for_width("scan_chunks", width), state.device), width)
+    _scan[(heads, width // launch["ROWS"], 1 + 2 * len(chunks))](
         state, transition, injection, after, fold_t, fold_j, heads, transition.shape[0],
         chunks.start, len(chunks), size, frames.start, frames.stop,
-        D=width, ROWS=rows, W=min(64, width), PRECISION="tf32x3",
-        num_warps=8 if width >= 128 else 4,
+        D=width, PRECISION="tf32x3", **launch,
     )  # fmt: skip
 
 
@@ -332,12 +341,10 @@ def _scan_back(
 def scan_back(start: Tensor, fold_t: Tensor, fold_j: Tensor) -> None:
     """As kernels.reference.delta.scan_back."""
     chunks, heads, width, _ = fold_t.shape
-    rows = min(64, width)  # 56 heads of 128 are then one wave of a large card
-    # One stage: three would hold 144 to 160 KiB of shared memory, and most cards have 99 a program.
-    _scan_back[(heads, width // rows)](
-        start, fold_t, fold_j, heads, chunks,
-        D=width, ROWS=rows, W=min(64, width), PRECISION="tf32x3", num_warps=4, num_stages=1,
-    )  # fmt: skip
+    launch = fitting(tuned("scan_back", start.device), width)
+    _scan_back[(heads, width // launch["ROWS"])](
+        start, fold_t, fold_j, heads, chunks, D=width, PRECISION="tf32x3", **launch
+    )
 
 
 @triton.jit(do_not_specialize=["first"])
@@ -369,9 +376,9 @@ def window_states(
     heads, width = before.shape[1:3]
     frames = decay_before.shape[0]
     out = torch.empty(frames, heads, width, width, dtype=dtype, device=before.device)
-    rows = min(32, width)
-    _window_states[(frames * heads, width // rows)](
+    launch = fitting(tuned("window_states", before.device), width)
+    _window_states[(frames * heads, width // launch["ROWS"])](
         before, after, decay_before.contiguous(), decay_after.contiguous(), out, heads, first,
-        chunk, D=width, ROWS=rows, num_warps=4,
+        chunk, D=width, **launch,
     )  # fmt: skip
     return out

@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..tuning import tuned
 from ..weights import Activation
 from .quantise import FP8, quantise_activation
 from .rows import fp8_step, gated_row, swiglu_row
@@ -43,7 +44,7 @@ def gate_heads(
         attention, attention if logits is None else logits, out, scales, heads,
         0 if logits is None else logits.stride(0),
         D=width, GATED=logits is not None, QUANT=quant,
-        BLOCK=triton.next_power_of_2(heads * width), num_warps=8,
+        BLOCK=triton.next_power_of_2(heads * width), **tuned("gate_heads", out.device),
     )  # fmt: skip
     if quant:
         return Activation(kind, out, scales)
@@ -70,9 +71,8 @@ def swiglu(up: Tensor, *, kind: str, group: int | None = None) -> Activation:
     out = torch.empty(rows, width, dtype=FP8 if quant else up.dtype, device=up.device)
     scales = torch.empty(rows, 1, dtype=torch.float32, device=up.device) if quant else out
     block = triton.next_power_of_2(width)
-    _swiglu[(rows,)](
-        up, out, scales, width, QUANT=quant, BLOCK=block, num_warps=16 if block > 8192 else 8
-    )
+    launch = tuned("swiglu_wide" if block > 8192 else "swiglu", up.device)
+    _swiglu[(rows,)](up, out, scales, width, QUANT=quant, BLOCK=block, **launch)
     if quant:
         return Activation(kind, out, scales)
     return quantise_activation(out, kind, group)
@@ -99,5 +99,6 @@ def add_gated(x: Tensor, table: Tensor, rows: Tensor, column: int, *outputs: Ten
     first, second = outputs[0], outputs[-1]
     _add_gated[(x.shape[0],)](
         x, table, rows, first, second, x.shape[1], column,
-        TWO=len(outputs) == 2, BLOCK=triton.next_power_of_2(x.shape[1]), num_warps=8,
+        TWO=len(outputs) == 2, BLOCK=triton.next_power_of_2(x.shape[1]),
+        **tuned("add_gated", x.device),
     )  # fmt: skip

@@ -6,6 +6,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..tuning import tuned
+
 
 @triton.jit
 def _merge(total, total_lse, part, part_lse, heads, count, D: tl.constexpr, BLOCK: tl.constexpr):
@@ -27,8 +29,8 @@ def merge_partial(total: Tensor, total_lse: Tensor, part: Tensor, part_lse: Tens
     """As kernels.reference.attention.merge_partial; all [M, H, D] and [M, H], contiguous."""
     rows, heads, width = total.shape
     count = rows * heads
-    block = 16
-    _merge[(triton.cdiv(count, block),)](
+    launch = tuned("merge_partial", total.device)
+    _merge[(triton.cdiv(count, launch["BLOCK"]),)](
         total, total_lse, part.contiguous(), part_lse.contiguous(), heads, count,
-        D=width, BLOCK=block, num_warps=4,
+        D=width, **launch,
     )  # fmt: skip

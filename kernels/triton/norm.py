@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..tuning import tuned
 from ..weights import Activation
 from .quantise import FP8, quantise_activation
 from .rows import normed_row
@@ -54,7 +55,8 @@ def norm_modulate(
     scales = torch.empty(count, 1, dtype=torch.float32, device=x.device) if fused else x
     _norm_modulate[(count,)](
         x, weight, table, rows, y, codes, scales, width, column, eps,
-        KEEP_Y=keep_y, QUANT=fused, BLOCK=triton.next_power_of_2(width), num_warps=8,
+        KEEP_Y=keep_y, QUANT=fused, BLOCK=triton.next_power_of_2(width),
+        **tuned("norm_modulate", x.device),
     )  # fmt: skip
     if fused:
         return y, Activation(kind, codes, scales)
@@ -102,10 +104,10 @@ def head_norm_rope(
     rows, heads, width = out.shape
     half = cos.shape[1]
     rest = width - 2 * half
-    block_heads = 8
-    _head_norm_rope[(rows, triton.cdiv(heads, block_heads))](
+    launch = tuned("head_norm_rope", out.device)
+    _head_norm_rope[(rows, triton.cdiv(heads, launch["BLOCK_H"]))](
         raw, weight, cos, sin, out, heads, raw.stride(0), eps,
         D=width, HALF=half, REST=rest, BLOCK_HALF=triton.next_power_of_2(half),
-        BLOCK_REST=max(1, triton.next_power_of_2(max(rest, 1))), BLOCK_H=block_heads, num_warps=4,
+        BLOCK_REST=max(1, triton.next_power_of_2(max(rest, 1))), **launch,
     )  # fmt: skip
     return out

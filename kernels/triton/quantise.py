@@ -132,15 +132,15 @@ def quantise_activation(x: Tensor, kind: str, group: int | None = None) -> Activ
     x = x.contiguous()
     rows, width = x.shape
     codes = torch.empty(x.shape, dtype=FP8, device=x.device)
-    block = triton.next_power_of_2(width)
+    launch = {"BLOCK": triton.next_power_of_2(width), **tuned("fp8_rows", x.device)}
     if kind == "fp8-rowwise":
         scales = torch.empty(rows, 1, dtype=torch.float32, device=x.device)
-        _quantise_fp8[(rows,)](x, codes, scales, width, BLOCK=block, num_warps=8)
+        _quantise_fp8[(rows,)](x, codes, scales, width, **launch)
         return Activation(kind, codes, scales)
     absmax = torch.zeros(1, dtype=torch.int32, device=x.device)
     scale = torch.empty(1, 1, dtype=torch.float32, device=x.device)
-    _absmax[(rows,)](x, absmax, width, BLOCK=block, num_warps=8)
-    _quantise_fp8_by[(rows,)](x, absmax, codes, scale, width, BLOCK=block, num_warps=8)
+    _absmax[(rows,)](x, absmax, width, **launch)
+    _quantise_fp8_by[(rows,)](x, absmax, codes, scale, width, **launch)
     return Activation(kind, codes, scale)
 
 

@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..tuning import for_width, tuned
+
 
 @triton.jit
 def _readout(
@@ -52,11 +54,11 @@ def linear_readout(
     frames, heads, width, _ = states.shape
     tokens = raw.shape[0] // frames
     out = torch.empty_like(raw)
-    block = 64
-    tiles = triton.cdiv(tokens, block)
+    launch = tuned(for_width("linear_readout", width), raw.device)
+    tiles = triton.cdiv(tokens, launch["BLOCK_M"])
     _readout[(frames * tiles, heads)](
         raw, states, norm_weight, gate_hidden, gate_weight, gate_bias, out, tokens, heads,
         gate_hidden.stride(0), eps, tiles,
-        D=width, G=gate_weight.shape[1], BLOCK_M=block, num_warps=8 if width >= 128 else 4,
+        D=width, G=gate_weight.shape[1], **launch,
     )  # fmt: skip
     return out
