@@ -120,8 +120,9 @@ def snapshot_from_options(
     """The machine that the options of `plan` describe; this machine fills what they leave open.
 
     link_gbps, disk_gbps: 10^9 bytes a second. `capability` like "8.9". A card brings its memory and
-    capability along (from calibration/cards.toml unless `cards` is given). RequestError for values
-    that are zero, absurd or contradict the card.
+    capability along: a measured one from its own file, others from `cards`, which is
+    calibration/cards.toml unless given. RequestError for values that are zero, absurd or contradict
+    the card.
     """
     if system is not None and system not in SYSTEMS:
         raise RequestError(f"system {system!r} is none of {', '.join(SYSTEMS)}", field="system")
@@ -187,13 +188,14 @@ def _capability(text: str | None) -> tuple[int, int] | None:
 def _card_row(
     card: str | None, vram_gib: float | None, cards: Mapping[str, Mapping[str, Any]] | None
 ) -> tuple[str | None, Mapping[str, Any] | None]:
-    """The key of a card and its row; a measured machine has rows of its own and none here."""
+    """The key of a card and its row; of a measured machine the head of its own file."""
     if card is None:
         return None, None
-    from .planner.calibration import find_card, measured_names, normalise_card, read_cards
+    from .planner.calibration import find_card, measured_cards, normalise_card, read_cards
 
-    if normalise_card(card) in measured_names():
-        return card, None
+    measured = measured_cards().get(normalise_card(card))
+    if measured is not None:
+        return str(measured["name"]), measured
     table = read_cards() if cards is None else cards
     key = find_card(card, int((vram_gib or 0) * GIB), table)
     if key is None:

@@ -150,14 +150,18 @@ def find_card(
     return min(found, key=lambda key: abs(cards[key]["vram_gib"] - size_gib), default=None)
 
 
-def measured_names(folder: Path = FOLDER) -> set[str]:
-    """Normalised names of the machines that have a file of their own."""
-    names: set[str] = set()
+def measured_cards(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """[meta] of the machines that have a file of their own, by each of their normalised names.
+
+    With its key it says `vram_gib` and `capability`, as a row of cards.toml does.
+    """
+    found: dict[str, dict[str, Any]] = {}
     for path in folder.glob("*.toml"):
         if path.stem not in ("common", "margins", "cards"):
             meta, _ = read_rows(path)
-            names |= {normalise_card(item) for item in (meta["name"], *meta.get("names", ()))}
-    return names
+            names = (meta["name"], *meta.get("names", ()))
+            found |= dict.fromkeys(map(normalise_card, names), meta | meta["key"])
+    return found
 
 
 def choose_calibration(snapshot: HardwareSnapshot, folder: Path = FOLDER) -> Calibration:

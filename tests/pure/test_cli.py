@@ -171,6 +171,14 @@ def test_a_plan_for_no_card_asks_for_one(
     assert "--vram-gib or --card" in document["message"]
 
 
+def test_every_known_card_is_planned_for_by_its_name_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for card in ("h200", "rtx-4090"):
+        code, document = run_json(capsys, "plan", "--card", card, "--ram-gib", "64")
+        assert code == 0 and document["fits"], document
+
+
 def test_what_the_file_system_refuses_is_an_error_and_no_traceback(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -205,6 +205,14 @@ def test_a_card_brings_its_memory_and_capability() -> None:
     assert snapshot_from_options(12, 32, card="h200", here=nowhere).card == "h200"
 
 
+@pytest.mark.parametrize("name", ["h200", "NVIDIA H200"])
+def test_a_measured_card_brings_them_too(name: str) -> None:
+    """It has a calibration file of its own, and needs no GPU here either."""
+    snapshot = snapshot_from_options(ram_gib=64, card=name, here=nowhere)
+    assert (snapshot.card, snapshot.capability) == ("h200", (9, 0))
+    assert snapshot.vram_free_bytes == pytest.approx(140.4 * GIB, rel=1e-6)
+
+
 def test_open_options_are_filled_from_this_machine() -> None:
     here = HardwareSnapshot("linux", "Card", (8, 9), 8 * GIB, 7 * GIB, 32 * GIB, 20 * GIB)
     less_ram = snapshot_from_options(ram_gib=16, here=lambda: here)
@@ -234,6 +242,7 @@ def test_open_options_are_filled_from_this_machine() -> None:
         ({"card": "voodoo"}, "card"),
         ({"card": "rtx-4060", "vram_gib": 24}, "vram_gib"),
         ({"card": "rtx-4060", "capability": "8.6"}, "capability"),
+        ({"card": "h200", "vram_gib": 192}, "vram_gib"),
     ],
 )
 def test_impossible_options_are_request_errors(options: dict[str, Any], field: str) -> None:
