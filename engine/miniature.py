@@ -7,6 +7,7 @@ whatever form a run wants is made from that by the converter that real checkpoin
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -23,6 +24,17 @@ LORAS = "loras"  # folder of its adapters
 def shipped() -> Path | None:
     """The folder of the miniature, None where only the code was installed."""
     return HOME if (HOME / "h3-base").is_dir() else None
+
+
+def digest_of(folder: Path) -> str:
+    """SHA-256 over the names, sizes and contents of all files below `folder`."""
+    whole = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            content = file.read_bytes()
+            name = file.relative_to(folder).as_posix()
+            whole.update(f"{name} {len(content)} {hashlib.sha256(content).hexdigest()}\n".encode())
+    return whole.hexdigest()
 
 
 def convert_miniature(source: Path, target: Path, weight_format: str = "edge-fp8-rowwise") -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 import text_parts
 
 from lowpeak import cli
-from lowpeak.engine import bench_cases, demo
+from lowpeak.engine import bench_cases, demo, miniature
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.media import probe
@@ -184,3 +185,48 @@ def test_a_damaged_demo_checkpoint_is_made_again(checkpoint: Path, tmp_path: Pat
     assert demo.find_toy(folder, host) == folder
     assert digest_of(folder) == whole and any("again" in event.message for event in host.events)
     assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the shipped miniature in its place."""
+    if miniature.shipped() is None:
+        pytest.skip(f"no trained weights: {miniature.HOME} is not there")
+    copy = tmp_path / "home" / "miniature"
+    shutil.copytree(miniature.HOME, copy)
+    monkeypatch.setattr(miniature, "HOME", copy)
+    return copy
+
+
+def test_a_demo_checkpoint_of_another_miniature_is_made_again(home: Path, tmp_path: Path) -> None:
+    folder, host = tmp_path / "toy", QuietHost()
+    demo.find_toy(folder, host)
+    assert demo.made_from(folder).startswith(demo.TRAINED) and not host.events
+    root = next(folder.rglob("root.safetensors"))
+    made = root.stat().st_mtime_ns
+    demo.find_toy(folder, host)
+    assert root.stat().st_mtime_ns == made and not host.events, "the same one is kept"
+    config = home / "text_encoder" / "config.json"
+    config.write_text(config.read_text() + "\n")
+    demo.find_toy(folder, host)
+    assert root.stat().st_mtime_ns != made and "was not made from" in host.events[0].message
+    (folder / demo.MADE_FROM).unlink()
+    demo.find_toy(folder, host)
+    assert len(host.events) == 2 and demo.made_from(folder).startswith(demo.TRAINED)
+
+
+def test_the_demo_says_what_its_weights_are(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = replace(demo.REQUEST, geometry=Geometry(256, 256, 22), base_steps=1, two_pass=False)
+    monkeypatch.setattr(demo, "REQUEST", small)
+    out, away = tmp_path / "out", home.with_name("away")
+    home.rename(away)
+    _, random = demo.run_demo(out, "cpu", QuietHost())
+    assert "random weights" in random and demo.made_from(out / demo.FOLDER) == demo.RANDOM
+    away.rename(home)
+    _, trained = demo.run_demo(out, "cpu", QuietHost())
+    assert f'"{miniature.PROMPT}"' in trained and "random" not in trained
+    home.rename(away)  # what was made before is still the trained one, and is kept
+    _, kept = demo.run_demo(out, "cpu", QuietHost())
+    assert f'"{miniature.PROMPT}"' in kept
