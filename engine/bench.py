@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .bench_weights import transformer_weights
 from .blocks.reading import read_alone
 from .cgroups import MemoryGroup, group_folder, group_peak_bytes, own_group_name
 from .checkpoint.index import Checkpoint
@@ -152,7 +153,7 @@ def bench_step(
         "kernels": denoiser.choice.name,
         "chosen": dict(denoiser.choice.chosen),
         "notices": denoiser.notices,
-        "checkpoint": {"kind": "toy", "format": denoiser.checkpoint.weight_format},
+        "checkpoint": transformer_weights(denoiser.checkpoint),
     }
 
 

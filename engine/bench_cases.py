@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from .bench import bench_step, context_bytes, disk_rate, limit_ram, limit_vram, ram_peak_bytes
+from .bench_weights import transformer_weights
 from .device import choose_device
 from .doctor import link_rate
 from .errors import MeasuredOverrun
@@ -202,5 +203,5 @@ def _about(models: ModelSet, name: str) -> dict[str, Any]:
         "device": torch.cuda.get_device_name(models.device) if cuda else "cpu",
         "versions": read_versions(),
         "command": " ".join(sys.argv),
-        "checkpoint": {"kind": "toy", "format": models.checkpoint.weight_format},
+        "checkpoint": transformer_weights(models.checkpoint),
     }

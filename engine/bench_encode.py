@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from .bench_weights import encoder_weights
 from .blocks import Traffic
 from .blocks.reading import read_alone
 from .device import choose_device
@@ -81,7 +82,7 @@ def encode_row(folder: Path, device_name: str, text_rows: int, repeats: int) -> 
         "disk_bytes_per_second": None if disk is None else disk["bytes_per_second"],
         "stall_seconds": {} if moved is None else dict(moved.stall_seconds),
         "seconds_over_disk_floor": None if floor is None else median / floor,
-        "checkpoint": {"kind": "toy", "format": _format(path)},
+        "checkpoint": encoder_weights(path),
     }
 
 
@@ -109,16 +110,6 @@ def _layers(path: Path) -> list[SpanSource] | None:
             return None
         file = encoder.file
         return [SpanSource(file.layer_spans(i)) for i in range(file.config.text.layers)]
-    finally:
-        encoder.close()
-
-
-def _format(path: Path) -> str:
-    encoder = open_text_encoder(path)
-    try:
-        if not isinstance(encoder, QwenTextEncoder):
-            return "toy"
-        return encoder.file.forms["layers.0.mlp.up_proj"].kind
     finally:
         encoder.close()
 

@@ -31,6 +31,7 @@ from .toy_layouts import write_comfy, write_openvdn, write_stage
 from .toy_sizes import FORMATS, SIZES, check_toy
 from .writer import write_edge
 
+GENERATOR = "lowpeak toy-checkpoint"  # what the edge layout's manifest says of its origin
 ADAPTERS = {"default": 0.04, "turbo": 0.08}  # name -> size of a delta against its weight
 FULL_RANK, FULL_ADALN_RANK = 64, 16
 OUTLIER_GAIN = 6.0
@@ -228,7 +229,7 @@ def write_toy_checkpoint(
             f"toy-{size}-{seed}-{torch.device(device).type}",
             projections=size == "tiny",
             device=device,
-            extra={"generator": "lowpeak toy-checkpoint"},
+            extra={"generator": GENERATOR},
         )
         write_edge(folder / CACHES[kind], model, recipe, progress)
     for extra in extras:
