@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .adapter_plan import plan_with_sizes
 from .errors import DoesNotFit, Shortage
@@ -30,6 +30,9 @@ from .planner.types import HardwareSnapshot, ModelFacts, Placement, Plan
 from .quantised import quantised_attention_allowed
 from .request import Request
 from .units import format_gib, format_seconds
+
+if TYPE_CHECKING:
+    from .planner.history import History
 
 ALLOCATOR_TERM = "decoder's allocator slack"  # a CPU's memory comes back at once
 PROCESS_TERMS = ("interpreter and libraries", "sampling worker's host memory")
@@ -63,12 +66,13 @@ def forecast(
     (lora/planned.py). what_if: also say what more VRAM and RAM would change. learned: this is the
     machine at hand, so its own history corrects margins and gives the time, as `history`.
     """
-    calibration = _rows_of(snapshot, learned=learned)
+    calibration = planning_rows(snapshot, learned=learned)
+    past = _open_history() if learned else None
     if facts == ModelFacts():  # no checkpoint: the published format that suits the machine
         facts = published_facts(calibration)
 
     def document(sizes: ModelFacts) -> dict[str, Any]:
-        return _document(request, snapshot, sizes, calibration, what_if, learned)
+        return _document(request, snapshot, sizes, calibration, what_if, past)
 
     loras = assumed_sizes(request, facts)  # those whose files are at hand are in the facts
     return plan_with_sizes(loras, "auto", request, facts, calibration, document, timed=True)
@@ -80,7 +84,7 @@ def _document(
     facts: ModelFacts,
     calibration: Calibration,
     what_if: bool,
-    learned: bool,
+    history: History | None,
 ) -> dict[str, Any]:
     """The document of one model, of a plan or of a refusal."""
 
@@ -90,27 +94,41 @@ def _document(
     def more_memory(plan: Plan | None) -> list[str]:
         return what_more_memory_changes(plan, snapshot, plan_on) if what_if else []
 
-    history: dict[str, Any] = {}
-    margins = margins_document(snapshot, calibration)
+    margins = _margins_of(snapshot, calibration, history)
     try:
-        if learned:
-            from .learning import open_history
-            from .planner.predict import predict
-
-            past = open_history()
-            margins = margins_document(
-                snapshot, calibration, past.margins_with_basis(snapshot, calibration)
-            )
-            known = predict(request, snapshot, facts, calibration, past)
-            plan, history = known.plan, {"history": dict(vars(known.time))}
-        else:
-            plan = plan_on(snapshot)
+        plan, learned = _planned(request, snapshot, facts, calibration, history)
     except DoesNotFit as refusal:
         more = more_memory(None)
         return refusal_document(request, snapshot, refusal, what_if=more, margins=margins)
     more = more_memory(plan)
     plan = replace(plan, changes_arithmetic=_quantises(calibration))
-    return plan_document(request, snapshot, plan, what_if=more, margins=margins) | history
+    return plan_document(request, snapshot, plan, what_if=more, margins=margins) | learned
+
+
+def _planned(
+    request: Request,
+    snapshot: HardwareSnapshot,
+    facts: ModelFacts,
+    calibration: Calibration,
+    history: History | None,
+) -> tuple[Plan, dict[str, Any]]:
+    """The plan that a forecast shows and a run obeys, and what the history adds to its document.
+
+    Raises DoesNotFit.
+    """
+    if history is None:
+        return plan_request(request, snapshot, facts, calibration), {}
+    from .planner.predict import predict
+
+    known = predict(request, snapshot, facts, calibration, history)
+    return known.plan, {"history": dict(vars(known.time))}
+
+
+def _margins_of(
+    snapshot: HardwareSnapshot, calibration: Calibration, history: History | None
+) -> dict[str, dict[str, Any]]:
+    learned = None if history is None else history.margins_with_basis(snapshot, calibration)
+    return margins_document(snapshot, calibration, learned)
 
 
 def forecast_for_run(
@@ -120,11 +138,12 @@ def forecast_for_run(
     device: str,
     *,
     process_bytes: int | None = None,
-    margins: Mapping[str, int] | None = None,
+    history: History | None = None,
 ) -> dict[str, Any]:
     """The document that a run on `device` ("cuda" or "cpu") starts from. Raises DoesNotFit.
 
-    margins: bytes by axis that this machine's history asks for.
+    history: what this machine's runs taught, for a card: its margins, and placements tried before,
+    count as they do in a forecast with `learned`.
 
     process_bytes: host memory of this process before the run, where it is known; on a CPU it
     stands in place of the calibrated figure, which is that of a process with CUDA libraries.
@@ -139,16 +158,14 @@ def forecast_for_run(
             vram_free_bytes=half_bytes,
             ram_available_bytes=half_bytes,
         )
-    calibration = _rows_of(snapshot, learned=device != "cpu")
+    calibration = planning_rows(snapshot, learned=device != "cpu")
     try:
-        plan = plan_request(request, snapshot, facts, calibration, margins=margins)
+        plan, learned = _planned(request, snapshot, facts, calibration, history)
     except DoesNotFit as refusal:
         raise (_refused_on_host(refusal, half_bytes) if device == "cpu" else refusal) from None
     plan = replace(plan, changes_arithmetic=_quantises(calibration))
-    learned = margins and {axis: (size, "this machine's history") for axis, size in margins.items()}
-    document = plan_document(
-        request, snapshot, plan, margins=margins_document(snapshot, calibration, learned or None)
-    )
+    margins = _margins_of(snapshot, calibration, history)
+    document = plan_document(request, snapshot, plan, margins=margins) | learned
     return _folded_onto_host(document, calibration, process_bytes) if device == "cpu" else document
 
 
@@ -165,8 +182,15 @@ def _refused_on_host(refusal: DoesNotFit, half_bytes: int) -> DoesNotFit:
     return DoesNotFit(short, refusal.fits_instead)
 
 
-def _rows_of(snapshot: HardwareSnapshot, *, learned: bool) -> Calibration:
-    """The shipped rows, or with this machine's own in front; 8-bit attention if it is allowed."""
+def _open_history() -> History:
+    from .learning import open_history
+
+    return open_history()
+
+
+def planning_rows(snapshot: HardwareSnapshot, *, learned: bool) -> Calibration:
+    """The rows that forecasts and runs plan with: the shipped ones, or with this machine's own in
+    front (`learned`, for the card at hand); 8-bit attention if it is allowed."""
     if learned:
         from .learning import machine_calibration
 

@@ -56,11 +56,6 @@ def open_history() -> History:
     return History(home() / FILE)
 
 
-def learned_margins(snapshot: HardwareSnapshot, calibration: Calibration) -> dict[str, int]:
-    """Bytes by axis that this machine's runs ask to keep free; the calibration's without runs."""
-    return open_history().margins(snapshot, calibration)
-
-
 def learn(
     report: Mapping[str, Any],
     request: Request,

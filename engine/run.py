@@ -23,9 +23,9 @@ from .device import choose_device
 from .errors import Cancelled, LowpeakError, SaveFailed
 from .events import Host
 from .files import RunFiles, SampledLatents, save_latents, write_json
-from .forecast import forecast_for_run, phase_forecasts, placements_of
+from .forecast import forecast_for_run, phase_forecasts, placements_of, planning_rows
 from .kernels_here import name_changes
-from .learning import learn, learned_margins
+from .learning import learn, open_history
 from .lora.loraset import LoraSet
 from .lora.planned import plan_with_loras
 from .media_encode import FORMATS, choose_encoder
@@ -34,7 +34,6 @@ from .models import ModelSet, open_models
 from .options import RunOptions, make_folder
 from .pictures import load_pictures
 from .planner.adapters import planned_mode
-from .planner.calibration import choose_calibration
 from .planner.types import ModelFacts
 from .previews import Previewer, find_factors
 from .references import ReferenceMedia, load_references
@@ -68,8 +67,8 @@ def run_request(
     loras = models.bind_loras(request.loras)
     machine = cap_snapshot(read_snapshot(), vram_gib=options.vram_gib, ram_gib=options.ram_gib)
     on_card = models.device.type == "cuda"
-    calibration = choose_calibration(machine)
-    margins = learned_margins(machine, calibration) if on_card else None
+    rows = planning_rows(machine, learned=on_card)
+    history = open_history() if on_card else None
 
     def plan_for(facts: ModelFacts) -> dict[str, Any]:
         return forecast_for_run(
@@ -78,11 +77,11 @@ def run_request(
             facts,
             models.device.type,
             process_bytes=resident_bytes(),
-            margins=margins,
+            history=history,
         )
 
     plan = plan_with_loras(
-        loras, options.lora_mode, request, models.facts(), calibration, plan_for, timed=on_card
+        loras, options.lora_mode, request, models.facts(), rows, plan_for, timed=on_card
     )
     report = begin_report(request, options, plan, models, notices)
     report.started_unix = started_unix

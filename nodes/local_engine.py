@@ -17,12 +17,13 @@ from typing import Any
 from ..engine.errors import DoesNotFit, RequestError
 from ..engine.events import Host
 from ..engine.geometry import AUDIO_SAMPLE_RATE_HZ, Geometry
+from ..engine.planner.calibration import Calibration
 from ..engine.planner.types import HardwareSnapshot, ModelFacts
 from ..engine.request import Request
 from ..engine.units import GIB
 from .engine_seam import Conditions, Decoded, Latents, Pictures, Sampled
 from .handles import ModelHandle
-from .teaching import known_margins, teaching
+from .teaching import teaching
 
 SNAPSHOT_SECONDS = 2.0  # a panel that asks again sooner gets the same machine
 DECODE_REPORT = ("phases", "notices", "audio_health")  # the rest is the sampling node's to say
@@ -78,22 +79,20 @@ class LocalEngine:
     ) -> Mapping[str, Any]:
         """The plan document of a request, here or on another machine, LoRAs counted."""
         from ..engine.adapter_plan import plan_with_sizes
-        from ..engine.planner.calibration import choose_calibration
 
         facts, sizes = ModelFacts(), None
         if model is not None:
             models = self._models(model.checkpoint)
             facts, sizes = models.facts(), self._lora_sizes(model, models)
-        machine, plan = self._planner(request, model, capacities)
+        rows, plan = self._planner(request, model, capacities)
         timed = self._device_type() != "cpu"
-        rows = choose_calibration(machine)
         return plan_with_sizes(sizes, "auto", request, facts, rows, plan, timed=timed)
 
     def _planner(
         self, request: Request, model: ModelHandle | None, capacities: Mapping[str, Any]
-    ) -> tuple[HardwareSnapshot, Callable[[ModelFacts], dict[str, Any]]]:
-        """The machine that is asked about, and what plans a model of given sizes on it."""
-        from ..engine.forecast import forecast, forecast_for_run
+    ) -> tuple[Calibration, Callable[[ModelFacts], dict[str, Any]]]:
+        """The rows of the machine that is asked about, and what plans a model of given sizes."""
+        from ..engine.forecast import forecast, forecast_for_run, planning_rows
         from ..engine.planner.jsonform import refusal_document
         from ..engine.snapshot import snapshot_from_options
 
@@ -107,11 +106,13 @@ class LocalEngine:
                 here = self._snapshot()
                 machine = replace(machine, device_name=here.device_name, capability=here.capability)
             more = not capacities.get("brief")
-            return machine, lambda facts: forecast(request, machine, facts, what_if=more)
+            rows = planning_rows(machine, learned=False)
+            return rows, lambda facts: forecast(request, machine, facts, what_if=more)
         limits = {axis: capacities.get(f"{axis}_limit_bytes") for axis in ("vram", "ram")}
         machine = self._capped(model, **limits)
+        rows = planning_rows(machine, learned=self._device_type() != "cpu")
         if self._device_type() != "cpu":
-            return machine, lambda facts: forecast(request, machine, facts, learned=True)
+            return rows, lambda facts: forecast(request, machine, facts, learned=True)
 
         def on_cpu(facts: ModelFacts) -> dict[str, Any]:
             try:
@@ -119,7 +120,7 @@ class LocalEngine:
             except DoesNotFit as refusal:
                 return refusal_document(request, machine, refusal)
 
-        return machine, on_cpu
+        return rows, on_cpu
 
     def _lora_sizes(self, model: ModelHandle, models: Any) -> Any:
         """What the model's LoRAs add, from headers; None without any. Read once a file."""
@@ -269,10 +270,10 @@ class LocalEngine:
         loras: Any = (),
     ) -> Iterator[Any]:  # fmt: skip
         """An open Session with its plan. A stage that is not the whole request may start anyway."""
-        from ..engine.forecast import forecast_for_run, phase_forecasts
+        from ..engine.forecast import forecast_for_run, phase_forecasts, planning_rows
+        from ..engine.learning import open_history
         from ..engine.lora.planned import plan_with_loras
         from ..engine.meter import resident_bytes
-        from ..engine.planner.calibration import choose_calibration
         from ..engine.report import RunReport
         from ..engine.session import Session
         from ..engine.versions import read_versions
@@ -281,6 +282,8 @@ class LocalEngine:
         host.release_memory(machine.vram_total_bytes)
         machine = self._capped(model)
         on_card, learns = models.device.type == "cuda", self._learns(models.device.type)
+        rows = planning_rows(machine, learned=on_card)
+        history = open_history() if learns else None
 
         def plan_for(facts: ModelFacts) -> dict[str, Any]:
             return forecast_for_run(
@@ -289,14 +292,13 @@ class LocalEngine:
                 facts,
                 models.device.type,
                 process_bytes=resident_bytes(),
-                margins=known_margins(machine) if learns else None,
+                history=history,
             )
 
         try:
             plan = plan_with_loras(
-                loras, "auto", request, models.facts(), choose_calibration(machine), plan_for,
-                timed=on_card,
-            )  # fmt: skip
+                loras, "auto", request, models.facts(), rows, plan_for, timed=on_card
+            )
         except DoesNotFit:
             if must_fit:
                 raise

@@ -13,7 +13,6 @@ from typing import Any
 
 from ..engine.errors import Cancelled, LowpeakError
 from ..engine.events import Event, Host
-from ..engine.planner.calibration import choose_calibration
 from ..engine.planner.types import HardwareSnapshot
 from ..engine.request import Request
 
@@ -56,17 +55,6 @@ def teach(
         return learn(report, request, machine, started_unix)
     except (OSError, sqlite3.Error) as problem:
         return [f"this run teaches nothing, the history cannot be kept: {_said(problem)}"]
-
-
-def known_margins(machine: HardwareSnapshot) -> Mapping[str, int] | None:
-    """Bytes by axis that this machine's earlier runs ask to keep free; None when they cannot be
-    read: the calibration's hold then, and `teach` says at the end what is wrong."""
-    from ..engine.learning import learned_margins
-
-    try:
-        return learned_margins(machine, choose_calibration(machine))
-    except (OSError, sqlite3.Error):
-        return None
 
 
 def _said(problem: Exception) -> str:

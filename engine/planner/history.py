@@ -206,6 +206,8 @@ class History:
         times: dict[str, list[float]] = {}
         ratios = []
         for text, measured, forecast in rows:
+            if _placement(text) is None:
+                continue
             times.setdefault(text, []).append(measured)
             if forecast:
                 ratios.append(measured / forecast)
@@ -227,7 +229,8 @@ class History:
             f"{phase}: a placement tried here took {seconds:.1f} s, the planned one is expected to "
             f"take {expected:.1f} s: the tried one is used, a gain of {100 * gain:.0f} %"
         )
-        return Placement(**json.loads(text)), why
+        place = _placement(text)
+        return None if place is None else (place, why)
 
     def attempts(self, machine: str | None = None, *, limit: int = 50) -> list[dict[str, Any]]:
         """The latest attempts as JSON objects, newest first."""
@@ -239,6 +242,14 @@ class History:
         )
         names = ("id", "machine", "shape", "started", "outcome", "disturbed")
         return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _placement(text: str) -> Placement | None:
+    """A kept placement; None for one that another version of the program wrote otherwise."""
+    try:
+        return Placement(**json.loads(text))
+    except (TypeError, ValueError):
+        return None
 
 
 def _ranged(seconds: float, spread: float, basis: str, samples: int) -> TimeForecast:

@@ -159,6 +159,13 @@ def test_the_fastest_known_placement_is_never_replaced_by_itself(history: Histor
     assert history.better_placement(HERE, SHAPE, "sample_high", planned, 500.0) is None
 
 
+def test_a_placement_that_another_version_wrote_is_passed_over(history: History) -> None:
+    history.record(run(seconds=50, placement=Placement(resident_blocks=2)))
+    with closing(sqlite3.connect(history.path)) as database, database:
+        database.execute("UPDATE phase SET placement = '{\"unheard_of\": 1}'")
+    assert history.better_placement(HERE, SHAPE, "sample_high", Placement(), 90.0) is None
+
+
 def test_a_corrupt_file_is_set_aside_with_a_notice(tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite3"
     path.write_bytes(b"not a database at all, but long enough to be looked at" * 40)

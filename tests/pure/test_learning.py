@@ -8,11 +8,20 @@ from typing import Any
 
 import pytest
 
-from lowpeak.engine.forecast import forecast
+from lowpeak.engine.forecast import forecast, forecast_for_run, placements_of, planning_rows
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.gpu import Gpu
-from lowpeak.engine.learning import FILE, disturbance, home, learn, open_history
-from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
+from lowpeak.engine.learning import (
+    FILE,
+    disturbance,
+    home,
+    keep_calibration,
+    learn,
+    open_history,
+)
+from lowpeak.engine.planner.attempts import Attempt, PhaseRecord, machine_key, shape_key
+from lowpeak.engine.planner.calibration import choose_calibration, published_facts
+from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts, Placement
 from lowpeak.engine.request import Request
 from lowpeak.engine.units import GIB
 
@@ -111,3 +120,47 @@ def test_a_hot_or_shared_card_is_kept_and_teaches_nothing() -> None:
     learn(report, REQUEST, MACHINE, 1000.0, card_now=lambda: hot)
     assert open_history().attempts()[0]["disturbed"].startswith("hot")
     assert planned()["history"]["samples"] == 0
+
+
+BORROWED = HardwareSnapshot(
+    "linux", "Some Card", (8, 9), 16 * GIB, 16 * GIB, 32 * GIB, 32 * GIB, card="rtx-4060"
+)
+
+
+def for_run(facts: ModelFacts) -> dict[str, Any]:
+    return forecast_for_run(REQUEST, BORROWED, facts, "cuda", history=open_history())
+
+
+def shown(facts: ModelFacts) -> dict[str, Any]:
+    return forecast(REQUEST, BORROWED, facts, what_if=False, learned=True)
+
+
+def test_a_run_takes_the_placement_that_a_forecast_shows() -> None:
+    facts = published_facts(planning_rows(BORROWED, learned=True))
+    before = shown(facts)
+    phases = {phase["phase"]: phase for phase in before["phases"]}
+    high = phases["sample_high"]
+    planned = Placement(**high["placement"])
+    tried = replace(planned, keys="recompute" if planned.keys == "store" else "store")
+    for run, place in enumerate((planned, tried)):
+        seconds = high["seconds"] * (1 - 0.2 * run)
+        record = PhaseRecord("sample_high", 2, 1, 1, 1, 1, high["seconds"], seconds, place)
+        open_history().record(
+            Attempt(machine_key(BORROWED), shape_key(REQUEST), float(run), "done", (record,))
+        )
+    after, run_document = shown(facts), for_run(facts)
+    assert placements_of(after)["sample_high"] == tried != planned
+    assert placements_of(run_document) == placements_of(after)
+    assert run_document["reasons"] == after["reasons"]
+    assert run_document["margins"] == after["margins"]
+    assert run_document["history"] == after["history"]
+
+
+def test_a_run_keeps_the_margin_that_a_forecast_keeps_after_optimize() -> None:
+    rows = choose_calibration(BORROWED)
+    assert rows.extrapolated
+    own = [rows.rows["memory.context"]]
+    keep_calibration(BORROWED, own, "edge-fp8-rowwise", "2026-12-01")
+    facts = published_facts(planning_rows(BORROWED, learned=True))
+    margins = [document["margins"]["vram"]["bytes"] for document in (shown(facts), for_run(facts))]
+    assert margins[0] == margins[1] < rows.margin_bytes("vram", "linux")

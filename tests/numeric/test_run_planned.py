@@ -1,0 +1,118 @@
+"""A run on a card starts from the plan that a forecast of the same moment shows.
+
+There is no card here: the models say they are on one, and the run is stopped once it has planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from run_parts import SMALL, options
+
+from lowpeak.engine import run
+from lowpeak.engine.events import QuietHost
+from lowpeak.engine.forecast import forecast, placements_of
+from lowpeak.engine.learning import keep_calibration, open_history
+from lowpeak.engine.models import open_models
+from lowpeak.engine.planner.attempts import Attempt, PhaseRecord, machine_key, shape_key
+from lowpeak.engine.planner.calibration import choose_calibration
+from lowpeak.engine.planner.types import HardwareSnapshot, Placement
+from lowpeak.engine.units import GIB
+from lowpeak.nodes import local_engine
+from lowpeak.nodes.handles import ModelHandle
+
+CARD = HardwareSnapshot(
+    "linux", "Some Card", (8, 9), 8 * GIB, 8 * GIB, 32 * GIB, 32 * GIB, card="rtx-4060"
+)  # fmt: skip
+
+
+class Planned(Exception):
+    """The run has planned."""
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOWPEAK_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def shown(checkpoint: Path) -> dict[str, Any]:
+    return forecast(
+        SMALL, CARD, open_models(checkpoint, "cpu").facts(), what_if=False, learned=True
+    )
+
+
+def of_command(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The plan of `generate`'s stages."""
+    found: list[Mapping[str, Any]] = []
+
+    def stop(request: Any, options: Any, plan: Mapping[str, Any], *rest: Any) -> None:
+        found.append(plan)
+        raise Planned
+
+    on_card = replace(open_models(checkpoint, "cpu"), device=torch.device("cuda", 0))
+    monkeypatch.setattr(run, "open_models", lambda folder, device: on_card)
+    monkeypatch.setattr(run, "read_snapshot", lambda: CARD)
+    monkeypatch.setattr(run, "begin_report", stop)
+    with pytest.raises(Planned):
+        run.run_request(SMALL, options(checkpoint, tmp_path / "v.mp4"), QuietHost())
+    return found[0]
+
+
+def of_graph(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The plan of a node's stage."""
+    found: list[Mapping[str, Any]] = []
+
+    class Host(QuietHost):
+        def describe(self, request: Any, plan: Mapping[str, Any]) -> None:
+            found.append(plan)
+            raise Planned
+
+    engine = local_engine.LocalEngine(lambda: "cpu")
+    monkeypatch.setattr(engine, "_snapshot", lambda: CARD)
+    models = replace(open_models(checkpoint, "cpu"), device=torch.device("cuda", 0))
+    monkeypatch.setattr(type(models), "kernels", lambda self: {})
+    handle = ModelHandle(checkpoint, "toy")
+    with (
+        pytest.raises(Planned),
+        engine._session(handle, models, SMALL, Host(), must_fit=True),
+    ):
+        pass
+    return found[0]
+
+
+@pytest.mark.parametrize("planned_by", [of_command, of_graph])
+def test_a_placement_that_was_faster_here_is_shown_and_used(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned_by: Any
+) -> None:
+    before = shown(checkpoint)
+    high = next(phase for phase in before["phases"] if phase["phase"] == "sample_high")
+    planned = Placement(**high["placement"])
+    tried = replace(planned, keys="recompute" if planned.keys == "store" else "store")
+    for at, place in enumerate((planned, tried)):
+        seconds = high["seconds"] * (1 - 0.2 * at)
+        record = PhaseRecord("sample_high", 1, 1, 1, 1, 1, high["seconds"], seconds, place)
+        open_history().record(
+            Attempt(machine_key(CARD), shape_key(SMALL), float(at), "done", (record,))
+        )
+    after = shown(checkpoint)
+    assert placements_of(after)["sample_high"] == tried
+    used = planned_by(checkpoint, tmp_path, monkeypatch)
+    assert placements_of(used) == placements_of(after)
+    assert used["margins"] == after["margins"]
+
+
+@pytest.mark.parametrize("planned_by", [of_command, of_graph])
+def test_after_optimize_a_run_keeps_no_more_free_than_a_forecast(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned_by: Any
+) -> None:
+    borrowed = choose_calibration(CARD)
+    keep_calibration(CARD, [borrowed.rows["memory.context"]], "fp8-rowwise", "2026-12-01")
+    kept = shown(checkpoint)["margins"]
+    assert kept["vram"]["bytes"] < borrowed.margin_bytes("vram", "linux"), "no longer doubled"
+    assert planned_by(checkpoint, tmp_path, monkeypatch)["margins"] == kept
