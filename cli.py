@@ -41,6 +41,7 @@ from .cli_base import (
     check_checkpoint,
     command,
     find_checkpoint,
+    say,
     show,
     written,
 )
@@ -141,7 +142,8 @@ def predict(
         )
     facts = read_facts(checkpoint and check_checkpoint(checkpoint))
     document = forecast(request, snapshot, facts, learned=True)
-    document["notices"] = notices
+    say(document["notices"])  # the request's own are said
+    document["notices"] = [*notices, *document["notices"]]
     return Answer(document, forecast_text(document), 0 if document["fits"] else 3)
 
 

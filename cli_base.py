@@ -113,6 +113,12 @@ Folder = Annotated[Path | None, typer.Argument(help="Folder of model files.")]
 Card = Annotated[str | None, typer.Option(help="A card of calibration/cards.toml.")]
 
 
+def say(notices: Iterable[str]) -> None:
+    """Notices as lines on standard error."""
+    for notice in notices:
+        print(f"lowpeak: {ascii_only(notice)}", file=sys.stderr)
+
+
 def build_request(
     *,
     width: float,
@@ -128,8 +134,7 @@ def build_request(
     if seconds is None and frames is None:
         seconds = DEFAULT_SECONDS
     geometry, notices = plan_geometry(width, height, frames=frames, seconds=seconds)
-    for notice in notices:
-        print(f"lowpeak: {ascii_only(notice)}", file=sys.stderr)
+    say(notices)
     return Request(geometry=geometry, **settings), notices
 
 

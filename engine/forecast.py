@@ -64,7 +64,8 @@ def forecast(
 
     LoRAs of the request that name a rank are counted; a file's own sizes belong into `facts`
     (lora/planned.py). what_if: also say what more VRAM and RAM would change. learned: this is the
-    machine at hand, so its own history corrects margins and gives the time, as `history`.
+    machine at hand, so its own history corrects margins and gives the time, as `history`; what is
+    wrong with its file is in `notices`.
     """
     calibration = planning_rows(snapshot, learned=learned)
     past = _open_history() if learned else None
@@ -75,7 +76,8 @@ def forecast(
         return _document(request, snapshot, sizes, calibration, what_if, past)
 
     loras = assumed_sizes(request, facts)  # those whose files are at hand are in the facts
-    return plan_with_sizes(loras, "auto", request, facts, calibration, document, timed=True)
+    found = plan_with_sizes(loras, "auto", request, facts, calibration, document, timed=True)
+    return {**found, "notices": [] if past is None else list(past.notices)}
 
 
 def _document(

@@ -97,7 +97,8 @@ def run_request(
         Session(models.device, host, report, phase_forecasts(plan)) as session,
     ):
         session.limit_device(options.vram_gib)
-        for notice in (*models.notices(), *said):
+        past = history.notices if history is not None else ()
+        for notice in (*models.notices(), *said, *past):
             session.notice(notice)
         if saved.latents is None:
             condition_and_sample(

@@ -315,6 +315,8 @@ class LocalEngine:
             Session(models.device, host, report, phase_forecasts(plan or {"phases": ()})) as open_,
         ):
             open_.plan = plan
+            for notice in history.notices if history is not None else ():
+                open_.notice(notice)
             yield open_
 
     def _learns(self, device_type: str) -> bool:

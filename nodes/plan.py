@@ -29,7 +29,8 @@ class Plan:
             base_steps=base_steps, refine_steps=refine_steps,
         )  # fmt: skip
         document = cls.pack.engine.forecast(request, model, {})
-        return PlanHandle(request, document), "\n".join([*notices, *plan_lines(document)])
+        said = document.get("notices", ())
+        return PlanHandle(request, document), "\n".join([*notices, *said, *plan_lines(document)])
 
     @classmethod
     def validate_inputs(

@@ -113,6 +113,7 @@ def forecast(pack: Pack, body: Any) -> dict[str, Any]:
         notices.append(f"A LoRA cannot be read as it is: {problem}"[:MAX_NOTICE])
         asked, model = _by_rank(asked), replace(model, loras=())
         document = _document(pack, asked, model)
+    notices += document.get("notices", ())
     document["asked"] = {
         "node_id": asked.node_id,
         "unknown": list(asked.unknown),

@@ -119,10 +119,11 @@ class RunBook:
             return run.sequence
 
     def describe(self, run_id: str, *, request: dict[str, Any], plan: dict[str, Any]) -> None:
-        """Keep the request and the plan of a run."""
+        """Keep the request and the plan of a run, and say what the plan's notices say."""
         with self._lock:
             run = self._loaded()[run_id]
             run.request, run.plan = request, plan
+            run.notices += [text for text in plan.get("notices", ()) if text not in run.notices]
 
     def end(
         self, run_id: str, status: str, *, report: dict[str, Any] | None = None,

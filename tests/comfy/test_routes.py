@@ -316,3 +316,17 @@ def test_any_run_id_is_found_or_not_and_nothing_is_opened(pack: Any, name: str) 
 )  # fmt: skip
 def test_a_server_open_to_others_is_said(listen: str, warns: bool) -> None:
     assert (routes.listen_notice(listen) is not None) == warns
+
+
+def test_what_a_forecast_has_to_say_is_among_its_notices(
+    pack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = pack.engine.forecast
+
+    def forecast(*given: Any) -> dict[str, Any]:
+        return {**plain(*given), "notices": ["history was damaged"]}
+
+    monkeypatch.setattr(pack.engine, "forecast", forecast)
+    body = {"request": {"width": 256, "height": 256, "seconds": 1.0}}
+    status, plan = ask(pack, "POST", "/lowpeak/forecast", json=body)
+    assert status == 200 and plan["asked"]["notices"] == ["history was damaged"]

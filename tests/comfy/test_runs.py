@@ -56,6 +56,15 @@ def test_attempts_of_all_nodes_are_kept_also_where_two_went_alike() -> None:
     ]  # fmt: skip
 
 
+def test_what_a_plan_had_to_say_is_among_the_run_s_notices() -> None:
+    book = RunBook()
+    name = book.begin("abc")
+    for _ in range(2):
+        book.describe(name, request={}, plan={"notices": ["history was damaged"]})
+    run = book.get(name)
+    assert run and run["notices"] == ["history was damaged"]
+
+
 def test_an_id_that_could_be_a_path_never_names_a_file(tmp_path: Path) -> None:
     (tmp_path / "secret.run.json").write_text(json.dumps({"a": 1}))
     book = RunBook(lambda: tmp_path / "runs")

@@ -17,7 +17,7 @@ from run_parts import SMALL, options
 from lowpeak.engine import run
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.forecast import forecast, placements_of
-from lowpeak.engine.learning import keep_calibration, open_history
+from lowpeak.engine.learning import FILE, keep_calibration, open_history
 from lowpeak.engine.models import open_models
 from lowpeak.engine.planner.attempts import Attempt, PhaseRecord, machine_key, shape_key
 from lowpeak.engine.planner.calibration import choose_calibration
@@ -116,3 +116,59 @@ def test_after_optimize_a_run_keeps_no_more_free_than_a_forecast(
     kept = shown(checkpoint)["margins"]
     assert kept["vram"]["bytes"] < borrowed.margin_bytes("vram", "linux"), "no longer doubled"
     assert planned_by(checkpoint, tmp_path, monkeypatch)["margins"] == kept
+
+
+class Told:
+    """A session that keeps what it is told."""
+
+    def __init__(self, *given: Any) -> None:
+        self.notices: list[str] = []
+        TOLD.append(self)
+
+    def __enter__(self) -> Told:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        pass
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+    def limit_device(self, gib: float | None) -> None:
+        pass
+
+
+TOLD: list[Told] = []
+
+
+def command_told(models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*given: Any) -> None:
+        raise Planned
+
+    monkeypatch.setattr(run, "open_models", lambda folder, device: models)
+    monkeypatch.setattr(run, "read_snapshot", lambda: CARD)
+    monkeypatch.setattr(run, "Session", Told)
+    monkeypatch.setattr(run, "condition_and_sample", stop)
+    with pytest.raises(Planned):
+        run.run_request(SMALL, options(models.folder, tmp_path / "v.mp4"), QuietHost())
+
+
+def graph_told(models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lowpeak.engine.session.Session", Told)
+    engine = local_engine.LocalEngine(lambda: "cpu")
+    monkeypatch.setattr(engine, "_snapshot", lambda: CARD)
+    handle = ModelHandle(models.folder, "toy")
+    with engine._session(handle, models, SMALL, QuietHost(), must_fit=False):
+        pass
+
+
+@pytest.mark.parametrize("told", [command_told, graph_told])
+def test_a_damaged_history_is_among_a_run_s_notices(
+    checkpoint: Path, tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch, told: Any
+) -> None:
+    own_home.mkdir()
+    (own_home / FILE).write_bytes(b"no database" * 99)
+    models = replace(open_models(checkpoint, "cpu"), device=torch.device("cuda", 0))
+    monkeypatch.setattr(type(models), "kernels", lambda self: {})
+    told(models, tmp_path, monkeypatch)
+    assert any("was damaged" in text for text in TOLD[-1].notices)

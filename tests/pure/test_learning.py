@@ -164,3 +164,15 @@ def test_a_run_keeps_the_margin_that_a_forecast_keeps_after_optimize() -> None:
     facts = published_facts(planning_rows(BORROWED, learned=True))
     margins = [document["margins"]["vram"]["bytes"] for document in (shown(facts), for_run(facts))]
     assert margins[0] == margins[1] < rows.margin_bytes("vram", "linux")
+
+
+def test_a_damaged_history_is_said_with_the_forecast(own_home: Path) -> None:
+    assert planned()["notices"] == []
+    (own_home / FILE).write_bytes(b"no database" * 99)
+    (notice,) = planned()["notices"]
+    assert "was damaged" in notice and f"{FILE}.damaged-1" in notice
+    assert planned()["notices"] == [], "once: then there is a new one"
+    (own_home / FILE).write_bytes(b"no database" * 99)
+    tight = replace(MACHINE, vram_total_bytes=GIB, vram_free_bytes=GIB)
+    refused = forecast(REQUEST, tight, ModelFacts(), what_if=False, learned=True)
+    assert not refused["fits"] and "was damaged" in refused["notices"][0]
