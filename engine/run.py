@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -283,7 +283,8 @@ def closing_report(
 ) -> Iterator[None]:
     """Write V.request.json at the end; after a failure only when something can be resumed.
 
-    teach: takes the finished report, for this machine's history; gives notices about it.
+    teach: takes the finished report, for this machine's history; gives notices about it. The report
+    is written before, and again where there are any.
     """
     attempt: dict[str, Any] = {"outcome": "failed"}
     report.attempts.append(attempt)
@@ -300,12 +301,17 @@ def closing_report(
         attempt.update(outcome=type(failure).__name__, message=str(failure))
         raise
     finally:
-        if teach is not None:
-            report.notices += teach(report.as_json())
         done = attempt["outcome"] == "done"
-        if done or report.files:
-            try:
+        wanted = done or bool(report.files)
+        try:
+            if wanted:
                 write_json(files.report, report.as_json())
-            except SaveFailed:
-                if done:
-                    raise  # else the failure that led here is the one to tell
+        except SaveFailed:
+            if done:
+                raise  # else the failure that led here is the one to tell
+        if teach is not None:
+            said = [text for text in teach(report.as_json()) if text not in report.notices]
+            report.notices += said
+            if said and wanted:
+                with suppress(SaveFailed):  # what it says before is on the disk
+                    write_json(files.report, report.as_json())

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
 from lowpeak.engine.errors import Cancelled, MeasuredOverrun, RequestError
 from lowpeak.engine.events import QuietHost
+from lowpeak.engine.files import RunFiles
+from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.learning import learn
+from lowpeak.engine.planner.types import HardwareSnapshot
 from lowpeak.engine.report import RunReport
+from lowpeak.engine.request import Request
+from lowpeak.engine.run import closing_report
 from lowpeak.engine.session import Session
 
 MIB = 1 << 20
@@ -117,3 +127,32 @@ def test_a_device_cap_counts_the_context_and_is_lifted_at_the_end(
         session._forecasts = {"sample_high": {"terms": [term]}}
         session.limit_device(5.0)
     assert cuda.fractions == [0.25, 0.125, 1.0, 1.0], "graphs come later: the plan's figure counts"
+
+
+def test_a_report_is_on_disk_before_the_history_learns_from_it(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / "v.mp4")
+
+    def fails(report: dict[str, Any]) -> list[str]:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), closing_report(RunReport({}, {}), files, fails):
+        pass
+    assert json.loads(files.report.read_text())["attempts"] == [{"outcome": "done"}]
+
+
+def test_a_history_that_cannot_be_made_is_a_notice_in_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("LOWPEAK_HOME", str(tmp_path / "file" / "home"))
+    files, clip = RunFiles(tmp_path / "v.mp4"), Geometry(256, 256, 22)
+    card = HardwareSnapshot("linux", "Card", (8, 9), 1 << 33, 1 << 33, 1 << 35, 1 << 35)
+
+    def teach(report: dict[str, Any]) -> list[str]:
+        return learn(report, Request(clip), card, 1.0, card_now=lambda: "no card")
+
+    with closing_report(RunReport({}, {}), files, teach):
+        pass
+    written = json.loads(files.report.read_text())
+    assert written["attempts"] == [{"outcome": "done"}]
+    assert len(written["notices"]) == 1 and "cannot be used now" in written["notices"][0]
