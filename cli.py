@@ -141,7 +141,7 @@ def predict(
             field="vram_gib",
         )
     facts = read_facts(checkpoint and check_checkpoint(checkpoint))
-    document = forecast(request, snapshot, facts, learned=True)
+    document = forecast(request, snapshot, facts, learned=True, checkpoint=checkpoint)
     say(document["notices"])  # the request's own are said
     document["notices"] = [*notices, *document["notices"]]
     return Answer(document, forecast_text(document), 0 if document["fits"] else 3)

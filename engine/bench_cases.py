@@ -122,8 +122,9 @@ def _step(case: Case, text_rows: int) -> tuple[dict[str, Any], Mapping[str, Any]
     request = Request(case.geometry, base_steps=8, two_pass=False, text_rows=text_rows)
     machine = cap_snapshot(read_snapshot(), vram_gib=case.vram_gib, ram_gib=case.ram_gib)
     plan = forecast_for_run(
-        request, machine, models.facts(), models.device.type, process_bytes=resident_bytes()
-    )
+        request, machine, models.facts(), models.device.type, process_bytes=resident_bytes(),
+        checkpoint=case.checkpoint,
+    )  # fmt: skip
     context = _limit(case, models.device)
     denoiser = _open(models, placements_of(plan)[PHASE], case.gemm)
     try:

@@ -59,15 +59,17 @@ def forecast(
     *,
     what_if: bool = True,
     learned: bool = False,
+    checkpoint: Path | None = None,
 ) -> dict[str, Any]:
     """The document of `plan --json`, of a plan or of a refusal (`fits` tells).
 
     LoRAs of the request that name a rank are counted; a file's own sizes belong into `facts`
     (lora/planned.py). what_if: also say what more VRAM and RAM would change. learned: this is the
     machine at hand, so its own history corrects margins and gives the time, as `history`; what is
-    wrong with its file is in `notices`.
+    wrong with its file is in `notices`. checkpoint: where the weights lie here, for that disk's
+    rate.
     """
-    calibration = planning_rows(snapshot, learned=learned)
+    calibration = planning_rows(snapshot, learned=learned, checkpoint=checkpoint)
     past = _open_history() if learned else None
     if facts == ModelFacts():  # no checkpoint: the published format that suits the machine
         facts = published_facts(calibration)
@@ -141,11 +143,12 @@ def forecast_for_run(
     *,
     process_bytes: int | None = None,
     history: History | None = None,
+    checkpoint: Path | None = None,
 ) -> dict[str, Any]:
     """The document that a run on `device` ("cuda" or "cpu") starts from. Raises DoesNotFit.
 
     history: what this machine's runs taught, for a card: its margins, and placements tried before,
-    count as they do in a forecast with `learned`.
+    count as they do in a forecast with `learned`. checkpoint: as there.
 
     process_bytes: host memory of this process before the run, where it is known; on a CPU it
     stands in place of the calibrated figure, which is that of a process with CUDA libraries.
@@ -160,7 +163,7 @@ def forecast_for_run(
             vram_free_bytes=half_bytes,
             ram_available_bytes=half_bytes,
         )
-    calibration = planning_rows(snapshot, learned=device != "cpu")
+    calibration = planning_rows(snapshot, learned=device != "cpu", checkpoint=checkpoint)
     try:
         plan, learned = _planned(request, snapshot, facts, calibration, history)
     except DoesNotFit as refusal:
@@ -190,13 +193,16 @@ def _open_history() -> History:
     return open_history()
 
 
-def planning_rows(snapshot: HardwareSnapshot, *, learned: bool) -> Calibration:
+def planning_rows(
+    snapshot: HardwareSnapshot, *, learned: bool, checkpoint: Path | None = None
+) -> Calibration:
     """The rows that forecasts and runs plan with: the shipped ones, or with this machine's own in
-    front (`learned`, for the card at hand); 8-bit attention if it is allowed."""
+    front (`learned`, for the card at hand); 8-bit attention if it is allowed. checkpoint: where the
+    weights lie, for that disk's rate."""
     if learned:
         from .learning import machine_calibration
 
-        rows = machine_calibration(snapshot)
+        rows = machine_calibration(snapshot, checkpoint)
     else:
         rows = choose_calibration(snapshot)
     return with_quantised_attention(rows) if quantised_attention_allowed() else rows

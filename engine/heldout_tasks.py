@@ -145,12 +145,14 @@ def _forecast(case: Mapping[str, Any], machine: Mapping[str, Any], models: Any) 
     here, facts = machine_from(machine), models.facts()
     if case["place"]:
         place = Placement(**case["place"], pinned_blocks=facts.blocks)
-        return price_placement(request, here, facts, machine_calibration(here), place).as_json()
+        rows = machine_calibration(here, models.folder)
+        return price_placement(request, here, facts, rows, place).as_json()
     if models.device.type == "cuda":
         here = cap_snapshot(here, vram_gib=case["vram_gib"], ram_gib=case["ram_gib"])
     plan = forecast_for_run(
-        request, here, facts, models.device.type, process_bytes=resident_bytes()
-    )
+        request, here, facts, models.device.type, process_bytes=resident_bytes(),
+        checkpoint=models.folder,
+    )  # fmt: skip
     return dict(phase_forecasts(plan)[PHASE])
 
 

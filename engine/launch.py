@@ -69,8 +69,7 @@ def generate(
     from .worker.stages import Launch, run_in_workers
 
     def least(machine: HardwareSnapshot) -> Mapping[str, Mapping[str, int]]:
-        return least_needs(
-            request, machine, read_facts(options.checkpoint), machine_calibration(machine)
-        )
+        rows = machine_calibration(machine, options.checkpoint)
+        return least_needs(request, machine, read_facts(options.checkpoint), rows)
 
     return run_in_workers(request, options, Launch(host, notices, least_needs=least))

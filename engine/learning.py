@@ -98,15 +98,18 @@ def machine_name(snapshot: HardwareSnapshot) -> str:
     return snapshot.card or snapshot.device_name or snapshot.system
 
 
-def machine_calibration(snapshot: HardwareSnapshot) -> Calibration:
+def machine_calibration(snapshot: HardwareSnapshot, checkpoint: Path | None = None) -> Calibration:
     """The rows for a machine, with those that `optimize` measured on it in front, and with the
     rates of link and disk that are known here.
 
-    A file that cannot be read, or of another machine, is passed over with a note.
+    checkpoint: where the weights lie, for the rate of that disk; without it the disk that was
+    measured last counts. A file that cannot be read, or of another machine, is passed over with a
+    note.
     """
     from .rates import with_known_rates
 
-    chosen = with_snapshot_rates(choose_calibration(snapshot), with_known_rates(snapshot))
+    here = with_known_rates(snapshot, checkpoint)
+    chosen = with_snapshot_rates(choose_calibration(snapshot), here)
     path = home() / CALIBRATION
     if not path.is_file():
         return chosen
@@ -124,7 +127,7 @@ def machine_calibration(snapshot: HardwareSnapshot) -> Calibration:
         extrapolated=False,
         notes=(*chosen.notes, note),
     )
-    return with_snapshot_rates(merged, with_known_rates(snapshot))
+    return with_snapshot_rates(merged, here)
 
 
 def keep_calibration(

@@ -26,6 +26,7 @@ from .learning import (
     open_history,
     record_trials,
 )
+from .planner.calibration import Calibration
 from .planner.explain import place_in_words
 from .planner.fitting import measured_rows
 from .planner.passes import sampling_passes
@@ -73,7 +74,8 @@ class Optimizer:
 
         self.progress(f"rates: {self.rates()}")
         machine = with_known_rates(self.snapshot(), self.checkpoint)
-        trials = choose_trials(request, machine, facts, most=self.most)
+        before = machine_calibration(machine, self.checkpoint)
+        trials = choose_trials(request, machine, facts, before, most=self.most)
         began = time.time()
         self.rows = [self.tried(request, trial) for trial in trials]
         differing = differing_phases(self.rows)
@@ -89,7 +91,6 @@ class Optimizer:
             why = [f"{name}: latents differ between placements" for name in sorted(differing)]
             why += [f"{name}: no placement ran to its end" for name in sorted(unfinished)]
             return {**document, "message": "; ".join(why) + ": nothing is kept"}
-        before = machine_calibration(machine)
         found = measured_rows(self.rows, facts, before)
         keep_calibration(machine, found, facts.weight_format, datetime.date.today().isoformat())
         record_trials(request, machine, self.rows, began)
@@ -145,13 +146,13 @@ class Optimizer:
 
 
 def choose_trials(
-    request: Request, machine: HardwareSnapshot, facts: ModelFacts, *, most: int
-) -> list[Trial]:
+    request: Request, machine: HardwareSnapshot, facts: ModelFacts, calibration: Calibration, *,
+    most: int,
+) -> list[Trial]:  # fmt: skip
     """The planned placement of each pass and its best rivals of another kind.
 
     Raises RequestError when a pass fits in no way.
     """
-    calibration = machine_calibration(machine)
     budget = make_budget(machine, calibration)
     trials = []
     for item in sampling_passes(request):

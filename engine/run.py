@@ -67,7 +67,7 @@ def run_request(
     loras = models.bind_loras(request.loras)
     machine = cap_snapshot(read_snapshot(), vram_gib=options.vram_gib, ram_gib=options.ram_gib)
     on_card = models.device.type == "cuda"
-    rows = planning_rows(machine, learned=on_card)
+    rows = planning_rows(machine, learned=on_card, checkpoint=options.checkpoint)
     history = open_history() if on_card else None
 
     def plan_for(facts: ModelFacts) -> dict[str, Any]:
@@ -78,6 +78,7 @@ def run_request(
             models.device.type,
             process_bytes=resident_bytes(),
             history=history,
+            checkpoint=options.checkpoint,
         )
 
     plan = plan_with_loras(

@@ -110,9 +110,12 @@ class LocalEngine:
             return rows, lambda facts: forecast(request, machine, facts, what_if=more)
         limits = {axis: capacities.get(f"{axis}_limit_bytes") for axis in ("vram", "ram")}
         machine = self._capped(model, **limits)
-        rows = planning_rows(machine, learned=self._device_type() != "cpu")
-        if self._device_type() != "cpu":
-            return rows, lambda facts: forecast(request, machine, facts, learned=True)
+        folder, on_card = model and model.checkpoint, self._device_type() != "cpu"
+        rows = planning_rows(machine, learned=on_card, checkpoint=folder)
+        if on_card:
+            return rows, lambda facts: forecast(
+                request, machine, facts, learned=True, checkpoint=folder
+            )
 
         def on_cpu(facts: ModelFacts) -> dict[str, Any]:
             try:
@@ -282,7 +285,7 @@ class LocalEngine:
         host.release_memory(machine.vram_total_bytes)
         machine = self._capped(model)
         on_card, learns = models.device.type == "cuda", self._learns(models.device.type)
-        rows = planning_rows(machine, learned=on_card)
+        rows = planning_rows(machine, learned=on_card, checkpoint=model.checkpoint)
         history = open_history() if learns else None
 
         def plan_for(facts: ModelFacts) -> dict[str, Any]:
@@ -293,6 +296,7 @@ class LocalEngine:
                 models.device.type,
                 process_bytes=resident_bytes(),
                 history=history,
+                checkpoint=model.checkpoint,
             )
 
         try:

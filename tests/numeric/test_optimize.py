@@ -78,7 +78,7 @@ def facts_of(toy: Path) -> ModelFacts:
 
 def test_placements_of_different_kinds_are_tried_the_planned_one_first() -> None:
     request = Request(Geometry(1344, 768, 243), base_steps=8)
-    trials = choose_trials(request, CARD, ModelFacts(), most=3)
+    trials = choose_trials(request, CARD, ModelFacts(), machine_calibration(CARD), most=3)
     assert {trial.phase for trial in trials} == {"sample_low", "sample_high"}
     low = [trial for trial in trials if trial.phase == "sample_low"]
     assert 2 <= len(low) <= 3

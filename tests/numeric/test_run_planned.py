@@ -16,12 +16,13 @@ from run_parts import SMALL, options
 
 from lowpeak.engine import run
 from lowpeak.engine.events import QuietHost
-from lowpeak.engine.forecast import forecast, placements_of
+from lowpeak.engine.forecast import forecast, placements_of, planning_rows
 from lowpeak.engine.learning import FILE, keep_calibration, open_history
 from lowpeak.engine.models import open_models
 from lowpeak.engine.planner.attempts import Attempt, PhaseRecord, machine_key, shape_key
 from lowpeak.engine.planner.calibration import choose_calibration
 from lowpeak.engine.planner.types import HardwareSnapshot, Placement
+from lowpeak.engine.rates import disk_key, keep_rates
 from lowpeak.engine.units import GIB
 from lowpeak.nodes import local_engine
 from lowpeak.nodes.handles import ModelHandle
@@ -42,9 +43,8 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shown(checkpoint: Path) -> dict[str, Any]:
-    return forecast(
-        SMALL, CARD, open_models(checkpoint, "cpu").facts(), what_if=False, learned=True
-    )
+    facts = open_models(checkpoint, "cpu").facts()
+    return forecast(SMALL, CARD, facts, what_if=False, learned=True, checkpoint=checkpoint)
 
 
 def of_command(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -116,6 +116,27 @@ def test_after_optimize_a_run_keeps_no_more_free_than_a_forecast(
     kept = shown(checkpoint)["margins"]
     assert kept["vram"]["bytes"] < borrowed.margin_bytes("vram", "linux"), "no longer doubled"
     assert planned_by(checkpoint, tmp_path, monkeypatch)["margins"] == kept
+
+
+@pytest.mark.parametrize("planned_by", [of_command, of_graph])
+def test_the_disk_that_the_checkpoint_lies_on_sets_the_pace(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned_by: Any
+) -> None:
+    disks = {
+        disk_key(checkpoint): {"bytes_per_second": 2e6, "date": "2026-11-01"},
+        "another": {"bytes_per_second": 9e9, "date": "2026-12-01"},
+    }
+    keep_rates({"link": {}, "disk": disks})
+    rows = planning_rows(CARD, learned=True, checkpoint=checkpoint)
+    assert rows["rates.disk"] == 2e6 != planning_rows(CARD, learned=True)["rates.disk"]
+    told = shown(checkpoint)
+    handle, engine = ModelHandle(checkpoint, "toy"), local_engine.LocalEngine(lambda: "cpu")
+    monkeypatch.setattr(engine, "_snapshot", lambda: CARD)
+    monkeypatch.setattr(engine, "_device_type", lambda: "cuda")
+    assert engine.forecast(SMALL, handle, {})["phases"] == told["phases"]
+    used = planned_by(checkpoint, tmp_path, monkeypatch)
+    seconds = [[phase["seconds"] for phase in document["phases"]] for document in (told, used)]
+    assert seconds[0] == seconds[1] and max(seconds[0]) > 1
 
 
 class Told:
