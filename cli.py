@@ -167,7 +167,7 @@ def optimize(
     device: Device = "auto",
     as_json: Json = False,
 ) -> Answer:
-    """Measure link and disk, run the best placements whole, keep what they teach if bits agree."""
+    """Measure link and disk, run the best placements whole, keep it unless bits differ."""
     from .engine.optimize import optimize_here, optimize_text
     from .engine.options import check_device_name
 

@@ -3,8 +3,9 @@
 Link and disk are measured first, and kernels that never were, so that the plans stand on this
 machine's own rates. Then every sampling pass of the request is run whole, once for each of its best
 placements, on random inputs and the same noise, each in a process of its own. Nothing is kept
-unless all latents of a pass are the same bit for bit. Then the placements go into the history,
-where the next plan finds the fastest, and the constants into calibration.toml beside it.
+where latents of a pass differ in a bit. Else the placements go into the history, where the next
+plan finds the fastest, and the constants into calibration.toml beside it. Where one placement of a
+pass ran to its end there is nothing to compare: its figures are kept, and no claim is made.
 """
 
 from __future__ import annotations
@@ -79,12 +80,17 @@ class Optimizer:
         began = time.time()
         self.rows = [self.tried(request, trial) for trial in trials]
         differing = differing_phases(self.rows)
-        unfinished = [p for p in {t.phase for t in trials} if not finished(self.rows, p)]
+        ran = {trial.phase: finished(self.rows, trial.phase) for trial in trials}
+        unfinished = [phase for phase, count in ran.items() if not count]
+        alone = [phase for phase, count in ran.items() if count == 1]
+        same: bool | None = not differing
+        if same and (alone or unfinished):
+            same = None  # a pass had nothing to compare
         document: dict[str, Any] = {
             "optimize": request.as_json(),
             "machine": machine.as_json(),
             "trials": self.rows,
-            "bit_identical": not differing,
+            "bit_identical": same,
             "stored": False,
         }
         if differing or unfinished:
@@ -93,7 +99,8 @@ class Optimizer:
             return {**document, "message": "; ".join(why) + ": nothing is kept"}
         found = measured_rows(self.rows, facts, before)
         keep_calibration(machine, found, facts.weight_format, datetime.date.today().isoformat())
-        record_trials(request, machine, self.rows, began)
+        notices = record_trials(request, machine, self.rows, began)
+        alone_said = [f"{name}: one placement ran, nothing to compare" for name in alone]
         slowest_first = sorted(filter(good, self.rows), key=_seconds, reverse=True)
         best = {row["phase"]: row for row in slowest_first}
         return {
@@ -102,7 +109,8 @@ class Optimizer:
             "calibration": [vars(row) for row in found],
             "files": {"calibration": str(home()), "history": str(open_history().path)},
             "best": {phase: row["placement"] for phase, row in best.items()},
-            "message": f"kept for {machine_name(machine)}",
+            "notices": notices,
+            "message": "; ".join([f"kept for {machine_name(machine)}", *alone_said, *notices]),
         }
 
     def tried(self, request: Request, trial: Trial) -> dict[str, Any]:
@@ -195,9 +203,9 @@ def good(row: Mapping[str, Any]) -> bool:
     return "error" not in row
 
 
-def finished(rows: Sequence[Mapping[str, Any]], phase: str) -> bool:
-    """Whether any trial of a pass ran to its end."""
-    return any(good(row) for row in rows if row["phase"] == phase)
+def finished(rows: Sequence[Mapping[str, Any]], phase: str) -> int:
+    """How many trials of a pass ran to their end."""
+    return sum(good(row) for row in rows if row["phase"] == phase)
 
 
 def differing_phases(rows: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -1,4 +1,4 @@
-"""optimize: the best placements run whole, and are kept only when every bit agrees."""
+"""optimize: the best placements run whole, and are kept unless bits differ."""
 
 from __future__ import annotations
 
@@ -142,6 +142,31 @@ def test_a_placement_that_runs_out_of_memory_is_passed_over(toy: Path) -> None:
 
     nothing = optimizer(toy, all_fail).run(REQUEST, facts_of(toy))
     assert not nothing["stored"] and "no placement ran" in nothing["message"]
+    assert nothing["bit_identical"] is None
+
+
+def test_one_placement_alone_is_kept_without_a_word_about_bits(toy: Path) -> None:
+    single = optimizer(toy)
+    single.most = 1
+    document = single.run(REQUEST, facts_of(toy))
+    assert len(document["trials"]) == 1
+    assert document["stored"] and document["bit_identical"] is None
+    assert "sample_high: one placement ran, nothing to compare" in optimize_text(document)
+    assert len(open_history().attempts(machine_key(CARD))) == 1
+
+
+def test_a_sole_survivor_has_nothing_to_be_compared_with(toy: Path) -> None:
+    runs = []
+
+    def only_the_first(row: dict[str, Any]) -> dict[str, Any]:
+        runs.append(row)
+        if len(runs) > 1:
+            raise MeasuredOverrun("sample_high", "vram", 1, 2)
+        return row
+
+    document = optimizer(toy, only_the_first).run(REQUEST, facts_of(toy))
+    assert len(document["trials"]) > 1 and document["bit_identical"] is None
+    assert document["stored"] and "nothing to compare" in document["message"]
 
 
 def test_without_a_card_there_is_nothing_to_optimise(toy: Path) -> None:
