@@ -25,6 +25,7 @@ from ..kernels.machine import read_machine
 from .blocks import BlockStore, Traffic
 from .checkpoint.edge_needs import saving_of
 from .checkpoint.index import Checkpoint, open_checkpoint
+from .checkpoint.schedule_tables import Times, find_tables
 from .errors import CheckpointError
 from .facts import facts_of, text_sizes
 from .kernels_here import choose_kernels
@@ -34,7 +35,6 @@ from .lora.loading import load_loras
 from .lora.loraset import LoraSet
 from .lora.shapes import ModelShapes
 from .parts import AUDIO_VAE, TEXT, UPSCALER, VIDEO_VAE, find_part
-from .plain_loader import Times, find_tables
 from .planner.types import ModelFacts, Placement
 from .request import LoraChoice
 from .sampling.two_pass import Lift

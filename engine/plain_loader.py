@@ -6,7 +6,7 @@ the checkpoint's own granularity, so the result is what the streamed engine comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -14,7 +14,8 @@ from torch import Tensor
 from ..kernels.reference.quantise import dequantise
 from ..kernels.weights import Weight
 from .checkpoint.index import Checkpoint
-from .checkpoint.tables import Tables, time_features
+from .checkpoint.schedule_tables import Times, find_tables
+from .checkpoint.tables import time_features
 from .errors import CheckpointError
 from .lora.apply import adaln_table_with, merge_tensors
 from .lora.loraset import LoraSet
@@ -22,8 +23,6 @@ from .lora.report import FETCH_PROJECTIONS
 from .model.layout import RowTimes
 from .model.modulation import ScheduleCursor
 from .model.plain import PlainModel
-
-Times = Sequence[Sequence[float]]
 
 
 def load_plain_model(
@@ -49,20 +48,6 @@ def load_plain_model(
         return cursor.table(stored[block], at.distinct).to(device, torch.float32)
 
     return PlainModel(state, config, table)
-
-
-def find_tables(checkpoint: Checkpoint, times: Times) -> Tables:
-    """Prepared or computed AdaLN tables for `times`. Raises CheckpointError saying what to do."""
-    tables = checkpoint.tables_for(times)
-    if tables is None:
-        raise CheckpointError(
-            "no AdaLN tables for this schedule, and no projections to compute them from",
-            file=checkpoint.path,
-            expected=f"tables for {len(times)} evaluations",
-            found=", ".join(item.name for item in checkpoint.table_sets) or "no tables",
-            remedy="Choose another --quality, or fetch the tables with `lowpeak models pull`.",
-        )
-    return tables
 
 
 def _tables_with(

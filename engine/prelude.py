@@ -12,7 +12,7 @@ from ..kernels.compose import Choice
 from ..kernels.weights import Weight
 from .checkpoint.assemble import assemble_root
 from .checkpoint.index import Checkpoint
-from .errors import CheckpointError
+from .checkpoint.schedule_tables import find_tables
 from .model.adaln import StepTables
 from .model.root import is_text_only, is_time_only, output_tables, refined_text, root_on
 
@@ -30,13 +30,7 @@ class Prelude:
         dtype: torch.dtype,
     ) -> None:
         """See StreamedDenoiser. Raises CheckpointError."""
-        tables = checkpoint.tables_for(times)
-        if tables is None:
-            raise CheckpointError(
-                "no AdaLN tables for this schedule and no projections to compute them from",
-                file=checkpoint.path,
-                remedy="Fetch the tables of this schedule, or choose a quality that has them.",
-            )
+        tables = find_tables(checkpoint, times)
         self._checkpoint, self._device, self._choice, self._dtype = (
             checkpoint, device, choice, dtype,
         )  # fmt: skip

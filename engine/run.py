@@ -17,6 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
+from .checkpoint.schedule_tables import check_tables
 from .condition_encoder import ConditionEncoder, with_reference_transformer
 from .decoding import decode
 from .device import choose_device
@@ -41,6 +42,7 @@ from .report import RunReport
 from .request import Request
 from .resume import Saved, load_saved, save_conditioning, settings_of
 from .sampling.quality import plan_request
+from .sampling.schedules import ConditionTimes
 from .session import Session
 from .snapshot import cap_snapshot, read_snapshot
 from .stages import Conditioning, encode_prompt, sample
@@ -64,6 +66,8 @@ def run_request(
     media = load_media(request, saved, said.append)
     if refers(request, saved):
         request = replace(request, reference_rows=reference_rows(media, saved))
+    if saved.latents is None:
+        check_tables(models.checkpoint, plan_request(request), condition_times(media, saved))
     loras = models.bind_loras(request.loras)
     machine = cap_snapshot(read_snapshot(), vram_gib=options.vram_gib, ram_gib=options.ram_gib)
     on_card = models.device.type == "cuda"
@@ -252,6 +256,15 @@ def reference_rows(media: Media, saved: Saved) -> int:
     if saved.conditioning is None:
         return sum(item.rows for item in media.references)
     return sum(item.rows for item in saved.conditioning.references)
+
+
+def condition_times(media: Media, saved: Saved) -> ConditionTimes:
+    """Which condition rows the sampling that is left has, before they are encoded."""
+    if saved.conditioning is not None:
+        return saved.conditioning.times
+    seen = any(item.frames is not None for item in media.references)
+    heard = any(item.sound is not None for item in media.references)
+    return ConditionTimes(bool(media.pictures) or seen, heard)
 
 
 def begin_report(

@@ -38,8 +38,9 @@ def teaching(
     finally:
         told = {**report.as_json(), "attempts": [{"outcome": outcome}]}
         for notice in teach(told, request, machine, started_unix):
-            report.notices.append(notice)
-            host.emit(Event("notice", "", notice))
+            if notice not in report.notices:  # the plan may have said it
+                report.notices.append(notice)
+                host.emit(Event("notice", "", notice))
 
 
 def teach(

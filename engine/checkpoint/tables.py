@@ -205,6 +205,12 @@ def choose_tables(sets: Iterable[TableSet], times: Sequence[Sequence[float]]) ->
     return JoinedTables(tuple(parts))
 
 
+def hold_times(sets: Iterable[TableSet], times: Sequence[Sequence[float]]) -> bool:
+    """Whether `sets` together hold all `times`. Opens no file."""
+    known = tuple(sets)
+    return all(any(_holds(item, t) for item in known) for step in times for t in step)
+
+
 def find_table_sets(
     folders: Iterable[Path], manifest: Mapping[str, Any], config: ModelConfig
 ) -> tuple[TableSet, ...]:

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from run_parts import SMALL, options
 
-from lowpeak.engine import media_encode
+from lowpeak.engine import media_encode, run
 from lowpeak.engine.errors import CheckpointError, KernelUnavailable, RequestError, SaveFailed
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.geometry import Geometry
 from lowpeak.engine.media_encode import FORMATS
 from lowpeak.engine.run import RunOptions, run_request
+from lowpeak.engine.toy import write_toy
 
 
 def test_an_encoder_that_is_not_here_is_refused_before_anything_is_sampled(
@@ -100,3 +101,26 @@ def test_references_are_refused_by_name(checkpoint: Path, tmp_path: Path) -> Non
     request = replace(SMALL, references=("a.png",))
     with pytest.raises(RequestError, match="reference transformer"):
         run_request(request, options(checkpoint, tmp_path / "v.mp4"), QuietHost())
+
+
+def test_a_schedule_without_tables_is_refused_before_anything_is_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the refusal names what has tables and what would make others, in a few lines."""
+    folder = tmp_path / "toy"
+    write_toy(folder, size="tiny", weight_format="edge-int8", seed=3)
+    for projections in folder.rglob("adaln"):
+        shutil.rmtree(projections)
+    monkeypatch.setattr(run, "encode_prompt", lambda *_, **__: pytest.fail("encoded"))
+    out = tmp_path / "v.mp4"
+    single = replace(SMALL, base_steps=9, two_pass=False, refine_steps=None)
+    with pytest.raises(CheckpointError) as caught:
+        run_request(single, options(folder, out), QuietHost())
+    said = str(caught.value)
+    assert "expected tables for 9 steps" in said and "8, 10, 12, 16, 20 steps" in said, said
+    assert "adaln/NN.safetensors" in said and "--keep-projections" in said
+    assert "models pull" not in said and "adaln-tables-v2" not in said and len(said) < 600
+    second = replace(SMALL, base_steps=8, refine_steps=8)
+    with pytest.raises(RequestError, match="fewer than the 8 base steps"):
+        run_request(second, options(folder, out), QuietHost())
+    assert not list(tmp_path.glob("v.*"))
