@@ -143,7 +143,7 @@ def test_the_count_of_loras_and_their_ranks_change_time_vram_and_ram(clip, mode)
 
 
 def test_blocks_that_stay_for_the_second_pass_are_merged_once() -> None:
-    light = with_ranks(Request(Geometry(1344, 768, 243), base_steps=20, refine_steps=20), 64)
+    light = with_ranks(Request(Geometry(1344, 768, 243), base_steps=20, refine_steps=19), 64)
     phases = forecast(light, machine(24, 64), FACTS, what_if=False)["phases"]
     merged = {phase["phase"]: seconds_of(phase).get("LoRA merge", 0.0) for phase in phases}
     assert merged["sample_low"] > 1 and merged["sample_high"] == 0
