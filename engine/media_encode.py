@@ -11,7 +11,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from PIL import Image, PngImagePlugin
 
 from .errors import KernelUnavailable, RequestError
+from .thread_priority import ordinary_threads
 
 log = logging.getLogger(__name__)
 Frames = NDArray[np.uint8]
@@ -78,7 +79,7 @@ def choose_encoder(form: Format) -> str:
             context.options = dict(_OPTIONS[name])
             frame = av.VideoFrame(256, 256, form.pixel_format)
             frame.pts = 0
-            with quiet_encoders():
+            with quiet_encoders(), ordinary_threads():
                 context.encode(frame)
                 context.encode(None)
         except (av.FFmpegError, ValueError, OSError) as refused:
@@ -132,7 +133,11 @@ class VideoTrack:
         self.pending.extend((start + i, frame) for i, frame in enumerate(frames))
         with quiet_encoders():
             for index in range(start, self.frames):
-                self._mux(self._stream.encode(self._picture(frames[index - start], index)))
+                picture = self._picture(frames[index - start], index)
+                # the first picture opens the encoder, which starts its threads
+                with nullcontext() if index else ordinary_threads():
+                    packets = self._stream.encode(picture)
+                self._mux(packets)
 
     def close(self) -> None:
         """Flush the encoder and end the file."""

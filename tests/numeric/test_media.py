@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from dataclasses import replace
 from fractions import Fraction
@@ -95,6 +96,21 @@ def test_no_sound_is_fine(tmp_path: Path) -> None:
     assert [stream["kind"] for stream in probe(path)["streams"]] == ["video"]
     with pytest.raises(RequestError, match="has no sound"):
         read_audio(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="no scheduling policies here")
+def test_an_encoder_leaves_no_real_time_threads(tmp_path: Path) -> None:
+    """As root, SVT-AV1 would make the whole process a real-time one."""
+
+    def policies() -> set[int]:
+        return {os.sched_getscheduler(int(name)) for name in os.listdir("/proc/self/task")}
+
+    before, seen = policies(), []
+    with VideoWriter(tmp_path / "clip.webm", WIDTH, HEIGHT, codec="webm") as writer:
+        for _ in range(2):
+            writer.write_frames(np.zeros((5, HEIGHT, WIDTH, 3), np.uint8))
+            seen.append(policies())
+    assert [*seen, policies()] == [before] * 3
 
 
 def test_webm_and_pictures_are_options(tmp_path: Path) -> None:
