@@ -141,7 +141,9 @@ class History:
         if known:
             medians = {name: statistics.median(m for m, _ in same[name]) for name in known}
             forecast = sum(planned[name] for name in known)
-            ratio = sum(medians.values()) / forecast if forecast else 1.0
+            # How far encoding alone was from its forecast says nothing of sampling.
+            sampled = any(name.startswith("sample") for name in known)
+            ratio = sum(medians.values()) / forecast if forecast and sampled else 1.0
             rest = sum(value for name, value in planned.items() if name not in same)
             count = min(len(same[name]) for name in known)
             basis = f"{count} run(s) of this size on this machine"

@@ -132,6 +132,16 @@ def test_time_forecast_names_its_basis_and_narrows_with_runs(history: History) -
     assert (good.low_seconds, good.high_seconds) == pytest.approx((0.85 * total, 1.15 * total))
 
 
+def test_an_encoding_that_was_slow_does_not_make_the_rest_slow(history: History) -> None:
+    """A graph may have encoded a size that it never sampled."""
+    plan = plan_on(single_pass(), machine(8, 32))
+    encoded = PhaseRecord("encode", 1, None, None, None, None, 1.0, 60.0)
+    history.record(Attempt(HERE, SHAPE, 0.0, "done", (encoded,)))
+    parts = {phase.phase: phase.seconds for phase in plan.phases}
+    found = history.forecast_seconds(HERE, SHAPE, plan)
+    assert found.seconds == pytest.approx(60 + parts["sample_high"] + parts["decode"])
+
+
 def test_stages_that_ran_in_processes_of_their_own_add_up(history: History) -> None:
     plan = plan_on(single_pass(), machine(8, 32))
     for index, phase in enumerate(plan.phases):
