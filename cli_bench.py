@@ -132,6 +132,8 @@ def _forecast_cases(
     check_device_name(device)
     if attention is not None:
         check_attention_name(attention)
+    if out is not None and not out.parent.is_dir():
+        raise RequestError(f"--out {out}: there is no folder {out.parent}; make it", field="out")
     folder = find_checkpoint(checkpoint)
     say(f"{len(chosen)} cases, about {sum(case.seconds for case in chosen):.0f} s")
     setting = Bench(folder, out, device, budget_seconds, say, attention=attention)

@@ -117,6 +117,12 @@ def convert_files(
     for given in (source, stage):
         if given is not None and not given.exists():
             raise CheckpointError("checkpoint is not there", file=given)
+    if target.exists() and target.samefile(source):
+        raise RequestError(
+            f"{target} is the checkpoint itself: a conversion beside its files would be taken for "
+            "it from then on. Give another folder",
+            field="target",
+        )
     times = schedules_for(qualities)
     if device is not None:
         check_device_name(device)

@@ -85,6 +85,12 @@ LINES = [
     ("bench forecast --cases step --attention sdpa", 2, "no attention 'sdpa'; known: cudnn"),
     ("bench forecast --cases step --device tpu", 2, "none of auto"),
     ("bench forecast --checkpoint {tmp} --attention cudnn", 2, "belong to --cases"),
+    (
+        "bench forecast --checkpoint {tmp} --cases step --out {tmp}/no/a.json",
+        2,
+        "there is no folder",
+    ),
+    ("models convert {tmp}/empty {tmp}/empty/../empty", 2, "is the checkpoint itself"),
     ("plan --card nonsense --ram-gib 16", 2, "known: h200, a100-80"),
     ("bench kernels", 2, "on a card"),
     ("models list {tmp}", 4, "missing"),
