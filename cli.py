@@ -230,7 +230,7 @@ def generate(
     from dataclasses import replace
 
     from .engine.console import console_host, hint_to_resume, report_text
-    from .engine.inputs import choose_codec, parse_loras, read_prompt, resumed_out
+    from .engine.inputs import choose_codec, named_files, read_prompt, resumed_out
     from .engine.launch import generate as launch
     from .engine.options import SUFFIXES, RunOptions, check_files, check_outputs
     from .engine.resume import read_request
@@ -238,12 +238,7 @@ def generate(
 
     text = read_prompt(prompt, prompt_file, required=resume is None)
     notices: list[str] = []
-    named = {
-        "first_frame": first_frame and str(first_frame),
-        "last_frame": last_frame and str(last_frame),
-        "references": tuple(map(str, reference or ())),
-        "loras": parse_loras(lora or ()),
-    }
+    named = named_files(first_frame, last_frame, reference, lora)
     if resume is not None:
         saved = read_request(resume, prompt=text, refine_steps=refine_steps)
         check_settings(saved, written(context, SETTINGS))

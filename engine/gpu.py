@@ -96,9 +96,9 @@ def _choose(
         if index >= len(cuda):
             return f"no GPU with index {index}: CUDA shows {len(cuda)} of {len(cards)}"
         for card in cards:
-            if card["uuid"] == cuda[index]:
+            if card["uuid"] == cuda[index] or len(cards) == 1:
                 return card
-        return f"CUDA's GPU {index} is {cuda[index]}, a part of a card, which is not planned for"
+        return f"CUDA's GPU {index} ({cuda[index]}) is none of the {len(cards)} that NVML lists"
     if index >= len(cards):
         return f"no GPU with index {index}: {len(cards)} found"
     return cards[index]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from .errors import RequestError
 from .files import RunFiles
@@ -51,6 +52,21 @@ def parse_loras(given: Sequence[str]) -> tuple[LoraChoice, ...]:
             strength = None
         found.append(LoraChoice(text) if strength is None else LoraChoice(file, strength))
     return tuple(found)
+
+
+def named_files(
+    first_frame: Path | None,
+    last_frame: Path | None,
+    references: Sequence[Path] | None,
+    loras: Sequence[str] | None,
+) -> dict[str, Any]:
+    """The fields of a Request that name files. Raises RequestError for a LoRA that is none."""
+    return {
+        "first_frame": first_frame and str(first_frame),
+        "last_frame": last_frame and str(last_frame),
+        "references": tuple(map(str, references or ())),
+        "loras": parse_loras(loras or ()),
+    }
 
 
 def choose_codec(codec: str | None, out: Path | None, resume: Path | None) -> str:

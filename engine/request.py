@@ -91,3 +91,21 @@ class Request:
 def _check_steps(name: str, value: int | None, most: int) -> None:
     if value is not None and not 1 <= value <= most:
         raise RequestError(f"{name} {value} is outside 1..{most}", field=name)
+
+
+def no_second_pass(quality: str) -> RequestError:
+    """The refusal of refine settings in a request of one pass; forecasts and runs say the same."""
+    return RequestError(
+        f"refine steps need a second pass, and quality {quality} has one pass here: turn two "
+        "passes on or leave the refine settings out",
+        field="refine_steps",
+    )
+
+
+def too_many_refine_steps(refine_steps: int, base_steps: int) -> RequestError:
+    """The refusal of a second pass as long as the first one."""
+    return RequestError(
+        f"{refine_steps} refine steps must be at least 1 and fewer than the {base_steps} base "
+        "steps",
+        field="refine_steps",
+    )

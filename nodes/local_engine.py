@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..engine.errors import DoesNotFit, RequestError
+from ..engine.errors import DoesNotFit
 from ..engine.events import Host
 from ..engine.geometry import AUDIO_SAMPLE_RATE_HZ, Geometry
 from ..engine.planner.calibration import Calibration
@@ -23,6 +23,7 @@ from ..engine.request import Request
 from ..engine.units import GIB
 from .engine_seam import Conditions, Decoded, Latents, Pictures, Sampled
 from .handles import ModelHandle
+from .keyframe_media import engine_conditioning, keyframes_in
 from .teaching import teaching
 
 SNAPSHOT_SECONDS = 2.0  # a panel that asks again sooner gets the same machine
@@ -158,7 +159,7 @@ class LocalEngine:
         with self._session(model, models, request, host, must_fit=False) as session:
             for notice in said:
                 session.notice(notice)
-            fitted = _fitted(request.geometry, pictures, session.notice)
+            fitted = keyframes_in(request.geometry, pictures, session.notice)
             sees = ConditionEncoder(models.folder, models.device, host.is_cancelled)
             with closing(sees), models.text_encoder(session.placement("encode")) as encoder:
                 made = encode_prompt(
@@ -229,7 +230,7 @@ class LocalEngine:
             from ..engine.condition_encoder import with_reference_transformer
 
             models = with_reference_transformer(models)
-        conditioning = _conditioning(request, conditions)
+        conditioning = engine_conditioning(request, conditions)
         passes = plan_request(request)
         times = [
             step for item in passes.passes for step in item.schedule.table_times(conditioning.times)
@@ -369,46 +370,3 @@ def decode_request(latents: Latents) -> Request:
 def _new(report: Mapping[str, Any]) -> dict[str, Any]:
     """What a stage adds to a run's report: fields that say something."""
     return {key: value for key, value in report.items() if value not in (None, [], {}, "")}
-
-
-def _conditioning(request: Request, conditions: Conditions) -> Any:
-    """The engine's Conditioning. RequestError for what it cannot carry."""
-    from ..engine.stages import Conditioning, Keyframe
-    from ..engine.text.encoder import TextConditioning
-    from .reference_media import references_in
-
-    names = {0: "first", request.geometry.frames - 1: "last"}
-    shape = (1, 24, 1, request.geometry.latent_height, request.geometry.latent_width)
-    keyframes = []
-    for item in sorted(conditions.keyframes, key=lambda item: int(item["frame"])):
-        name, latent = names.get(int(item["frame"])), item["latent"].float().cpu().clone()
-        if name is None:
-            raise RequestError(
-                f"a keyframe at frame {item['frame']}: only the first and the last frame of "
-                f"{request.geometry.frames} can be given. Use the same length in both nodes",
-                field="conditioning",
-            )
-        if tuple(latent.shape) != shape:
-            raise RequestError(
-                f"the {name} frame was encoded for another canvas: its latent is "
-                f"{tuple(latent.shape)}, expected {shape}. Use the same size in both nodes",
-                field="conditioning",
-            )
-        keyframes.append(Keyframe(name, latent))
-    text = TextConditioning(conditions.hidden.clone(), conditions.tags.long().clone())
-    return Conditioning(text, tuple(keyframes), references_in(conditions.references))
-
-
-def _fitted(geometry: Geometry, pictures: Pictures, notice: Callable[[str], None]) -> list[Any]:
-    """Keyframes as uint8 [H, W, 3] on the canvas, first before last."""
-    from PIL import Image
-
-    from ..engine.pictures import fit_pictures
-
-    given = {"first": pictures.first_frame, "last": pictures.last_frame}
-    images = {
-        name: Image.fromarray((frames[0] * 255).round().byte().numpy())
-        for name, frames in given.items()
-        if frames is not None
-    }
-    return fit_pictures(images, geometry, notice)

@@ -1,12 +1,11 @@
 """What a node's stage teaches this machine, as a run of the command line does: margins and times.
 
-The history is a help: whatever is wrong with its file becomes a notice, and the stage's result
-stands.
+The history is a help: whatever is wrong with its file is a notice of its own (history_file.py), and
+the stage's result stands.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -52,12 +51,4 @@ def teach(
 
     if not any(item.get("forecast") for item in report.get("phases", ())):
         return []
-    try:
-        return learn(report, request, machine, started_unix)
-    except (OSError, sqlite3.Error) as problem:
-        return [f"this run teaches nothing, the history cannot be kept: {_said(problem)}"]
-
-
-def _said(problem: Exception) -> str:
-    """The reason without a path: reports are for sharing."""
-    return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+    return learn(report, request, machine, started_unix)

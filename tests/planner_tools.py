@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from lowpeak.engine.geometry import Geometry
+from lowpeak.engine.learning import open_history
+from lowpeak.engine.planner.attempts import Attempt, PhaseRecord, machine_key, shape_key
 from lowpeak.engine.planner.calibration import Calibration, choose_calibration, published_facts
 from lowpeak.engine.planner.cost import KEPT_ROW, UNSEEN_ROW
 from lowpeak.engine.planner.plan import plan_request
 from lowpeak.engine.planner.search import Budget, PassSearch, SearchSpace
-from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts, Plan
+from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts, Placement, Plan
 from lowpeak.engine.planner.workload import Workload
 from lowpeak.engine.request import Request
 from lowpeak.engine.units import GIB
@@ -91,3 +94,18 @@ def toy_search(space: SearchSpace, **rows: float) -> PassSearch:
 def budget(vram_bytes: int, ram_bytes: int, pin_bytes: int | None = None) -> Budget:
     """A budget in bytes, without margins."""
     return Budget(vram_bytes, ram_bytes, ram_bytes if pin_bytes is None else pin_bytes, 0, 0)
+
+
+def record_faster_trial(
+    snapshot: HardwareSnapshot, request: Request, phase: Mapping[str, Any]
+) -> Placement:
+    """Put the planned placement of a phase into the history, and another that took 20 % less."""
+    planned = Placement(**phase["placement"])
+    tried = replace(planned, keys="recompute" if planned.keys == "store" else "store")
+    for at, place in enumerate((planned, tried)):
+        seconds = phase["seconds"] * (1 - 0.2 * at)
+        record = PhaseRecord(phase["phase"], 2, 1, 1, 1, 1, phase["seconds"], seconds, place)
+        open_history().record(
+            Attempt(machine_key(snapshot), shape_key(request), float(at), "done", (record,))
+        )
+    return tried

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..errors import RequestError
 from ..geometry import CANVAS_STEP_PX, Geometry
-from ..request import Request
+from ..request import Request, no_second_pass, too_many_refine_steps
 
 STEPS = {"light": 8, "medium": 12, "high": 16, "max": 20}
 REFINE_STEPS = 3
@@ -73,25 +72,17 @@ def upscaler_workspace_bytes(lifted: Geometry, channels: int) -> int:
 
 
 def sampling_passes(request: Request) -> tuple[Pass, ...]:
-    """The passes of a request, in order. Raises RequestError for steps that contradict them, in a
-    forecast as before a run: the sampler's own check (sampling/quality.py) comes after encoding.
-    """
+    """The passes of a request, in order. Raises RequestError for steps that contradict them, as the
+    sampler does (sampling/quality.py)."""
     steps = request.base_steps or STEPS[request.quality]
     two = request.quality == "light" if request.two_pass is None else request.two_pass
     if not two:
         if request.refine_steps is not None:
-            raise RequestError(
-                f"refine steps need a second pass, and quality {request.quality} has one pass "
-                "here: turn two passes on or leave the refine settings out",
-                field="refine_steps",
-            )
+            raise no_second_pass(request.quality)
         return (Pass("sample_high", request.geometry, steps),)
     refine = request.refine_steps or REFINE_STEPS
     if refine >= steps and refine != REFINE_STEPS:  # those three have a schedule of their own
-        raise RequestError(
-            f"{refine} refine steps must be at least 1 and fewer than the {steps} base steps",
-            field="refine_steps",
-        )
+        raise too_many_refine_steps(refine, steps)
     low = Pass("sample_low", first_pass_geometry(request.geometry), steps)
     return low, Pass("sample_high", request.geometry, refine)
 

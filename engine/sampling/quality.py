@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import RequestError
 from ..geometry import Geometry
-from ..request import Request
+from ..request import Request, no_second_pass
 from .canvas import HALVING_FLOOR_PX, TwoPassCanvas, plan_two_pass_canvas
 from .schedules import Schedule, refine_schedule, schedule
 
@@ -140,11 +140,7 @@ def plan_sampling(
         two_pass = level.two_pass
     if not two_pass:
         if refine_steps is not None or refine_name is not None:
-            raise RequestError(
-                f"refine steps need a second pass, and quality {quality} has one pass here: "
-                "turn two passes on or leave the refine settings out",
-                field="refine_steps",
-            )
+            raise no_second_pass(quality)
         return SamplingPlan((PassPlan(PHASE_HIGH, geometry, schedule(base)),))
     refine = DEFAULT_REFINE_STEPS if refine_steps is None else refine_steps
     _check("refine_steps", refine, REFINE_STEPS)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import RequestError
+from ..request import too_many_refine_steps
 
 VIDEO_SHIFT = 12.0
 AUDIO_SHIFT = 3.0
@@ -170,10 +171,7 @@ def tail_schedule(evaluations: int, of: int) -> Schedule:
     first pass away.
     """
     if not 1 <= evaluations < of:
-        raise RequestError(
-            f"{evaluations} refine steps must be at least 1 and fewer than the {of} base steps",
-            field="refine_steps",
-        )
+        raise too_many_refine_steps(evaluations, of)
     whole, start = schedule(of), of - evaluations
     return Schedule(
         f"tail-{evaluations}-of-{of}",

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 import torch
+from planner_tools import record_faster_trial
 from run_parts import SMALL, options
 
 from lowpeak.engine import run
 from lowpeak.engine.events import QuietHost
 from lowpeak.engine.forecast import forecast, placements_of, planning_rows
-from lowpeak.engine.learning import FILE, keep_calibration, open_history
+from lowpeak.engine.learning import FILE, keep_calibration
 from lowpeak.engine.models import open_models
-from lowpeak.engine.planner.attempts import Attempt, PhaseRecord, machine_key, shape_key
 from lowpeak.engine.planner.calibration import choose_calibration
-from lowpeak.engine.planner.types import HardwareSnapshot, Placement
+from lowpeak.engine.planner.types import HardwareSnapshot
 from lowpeak.engine.rates import disk_key, keep_rates
 from lowpeak.engine.units import GIB
 from lowpeak.nodes import local_engine
@@ -92,14 +92,7 @@ def test_a_placement_that_was_faster_here_is_shown_and_used(
 ) -> None:
     before = shown(checkpoint)
     high = next(phase for phase in before["phases"] if phase["phase"] == "sample_high")
-    planned = Placement(**high["placement"])
-    tried = replace(planned, keys="recompute" if planned.keys == "store" else "store")
-    for at, place in enumerate((planned, tried)):
-        seconds = high["seconds"] * (1 - 0.2 * at)
-        record = PhaseRecord("sample_high", 1, 1, 1, 1, 1, high["seconds"], seconds, place)
-        open_history().record(
-            Attempt(machine_key(CARD), shape_key(SMALL), float(at), "done", (record,))
-        )
+    tried = record_faster_trial(CARD, SMALL, high)
     after = shown(checkpoint)
     assert placements_of(after)["sample_high"] == tried
     used = planned_by(checkpoint, tmp_path, monkeypatch)

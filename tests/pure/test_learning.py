@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planner_tools import record_faster_trial
 
 from lowpeak.engine.forecast import forecast, forecast_for_run, placements_of, planning_rows
 from lowpeak.engine.geometry import Geometry
@@ -19,9 +20,8 @@ from lowpeak.engine.learning import (
     learn,
     open_history,
 )
-from lowpeak.engine.planner.attempts import Attempt, PhaseRecord, machine_key, shape_key
 from lowpeak.engine.planner.calibration import choose_calibration, published_facts
-from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts, Placement
+from lowpeak.engine.planner.types import HardwareSnapshot, ModelFacts
 from lowpeak.engine.request import Request
 from lowpeak.engine.units import GIB
 
@@ -140,16 +140,9 @@ def test_a_run_takes_the_placement_that_a_forecast_shows() -> None:
     before = shown(facts)
     phases = {phase["phase"]: phase for phase in before["phases"]}
     high = phases["sample_high"]
-    planned = Placement(**high["placement"])
-    tried = replace(planned, keys="recompute" if planned.keys == "store" else "store")
-    for run, place in enumerate((planned, tried)):
-        seconds = high["seconds"] * (1 - 0.2 * run)
-        record = PhaseRecord("sample_high", 2, 1, 1, 1, 1, high["seconds"], seconds, place)
-        open_history().record(
-            Attempt(machine_key(BORROWED), shape_key(REQUEST), float(run), "done", (record,))
-        )
+    tried = record_faster_trial(BORROWED, REQUEST, high)
     after, run_document = shown(facts), for_run(facts)
-    assert placements_of(after)["sample_high"] == tried != planned
+    assert placements_of(after)["sample_high"] == tried
     assert placements_of(run_document) == placements_of(after)
     assert run_document["reasons"] == after["reasons"]
     assert run_document["margins"] == after["margins"]

@@ -144,7 +144,7 @@ def test_the_card_is_the_one_that_cuda_uses(cuda: Any, index: int, name: str) ->
         (NO_DEVICE, 0, "CUDA_VISIBLE_DEVICES is ''"),
         ([], 0, "CUDA shows no GPU"),
         (["GPU-fast"], 1, "CUDA shows 1 of 2"),
-        (["MIG-1"], 0, "a part of a card"),
+        (["GPU-other"], 0, "(GPU-other) is none of the 2 that NVML lists"),
     ],
 )
 def test_a_card_that_cuda_does_not_show_is_not_planned_for(
@@ -152,6 +152,13 @@ def test_a_card_that_cuda_does_not_show_is_not_planned_for(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert word in str(parse_gpu(two_cards(cuda), index))
+
+
+def test_one_card_is_the_card_whatever_its_name() -> None:
+    """A virtual card may be called otherwise by CUDA."""
+    data = json.loads(answer()) | {"cuda": ["GPU-other"]}
+    found = parse_gpu(json.dumps(data))
+    assert isinstance(found, Gpu) and found.name == "NVIDIA GeForce RTX 4060"
 
 
 class Driver:
